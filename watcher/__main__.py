@@ -1,0 +1,5 @@
+"""``python -m watcher`` is ``depth-watcher``."""
+
+from watcher.cli import main
+
+main()

@@ -1,0 +1,202 @@
+"""The error tree: each error carries its exit code, its remedy and its blame.
+
+Blame answers the one question a seam asks: what happens to the frame now?
+
+``frame``    the picture is at fault: quarantine it, the others go on
+``session``  the network or its runtime is at fault: give the frame back, end the process, launchd starts it again
+``volume``   a disk, a permission or a volume is at fault: keep the frame, say so, try again later
+``config``   the settings are at fault: refuse to start
+``usage``    the call is at fault: say so and end
+"""
+
+from __future__ import annotations
+
+import errno
+from enum import StrEnum
+
+
+class Blame(StrEnum):
+    FRAME = "frame"
+    SESSION = "session"
+    VOLUME = "volume"
+    CONFIG = "config"
+    USAGE = "usage"
+
+
+class ExitCode:
+    """The exit codes of every verb. Never 78: launchd uses it for its own failures."""
+
+    DONE = 0
+    SOME_FAILED = 1
+    USAGE = 2
+    NO_INPUT = 66
+    UNAVAILABLE = 69
+    INTERNAL = 70
+    CANNOT_CREATE = 73
+    TRY_LATER = 75
+
+
+class WatcherError(Exception):
+    """What happened (``what``), and what a person can do about it (``remedy``)."""
+
+    exit_code: int = ExitCode.INTERNAL
+    blame: Blame = Blame.SESSION
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        what = self.what if self.what.endswith((".", "?", "!")) else f"{self.what}."
+        return f"{what} {self.remedy}".rstrip() if self.remedy else self.what
+
+
+class UsageError(WatcherError):
+    exit_code = ExitCode.USAGE
+    blame = Blame.USAGE
+
+
+class ConfigError(WatcherError):
+    """The settings cannot be used. ``problems`` holds one printable line for each mistake."""
+
+    exit_code = ExitCode.USAGE
+    blame = Blame.CONFIG
+
+    def __init__(self, what: str, remedy: str = "", problems: tuple[str, ...] = ()) -> None:
+        super().__init__(what, remedy)
+        self.problems = problems
+
+
+class NoInput(WatcherError):
+    exit_code = ExitCode.NO_INPUT
+    blame = Blame.USAGE
+
+
+class Unavailable(WatcherError):
+    """A service, a download or a daemon is not there."""
+
+    exit_code = ExitCode.UNAVAILABLE
+    blame = Blame.USAGE
+
+
+class CannotCreate(WatcherError):
+    exit_code = ExitCode.CANNOT_CREATE
+    blame = Blame.VOLUME
+
+
+class AnotherInstance(WatcherError):
+    exit_code = ExitCode.TRY_LATER
+    blame = Blame.USAGE
+
+
+class ModelError(WatcherError):
+    """A model file is missing, wrong, or of a shape that this program cannot feed."""
+
+    exit_code = ExitCode.USAGE
+    blame = Blame.CONFIG
+
+
+class SessionError(WatcherError):
+    """The runtime or the network failed; no picture is to blame until it has failed alone, again and again."""
+
+
+class WrongThread(SessionError):
+    """The session was touched by a thread that does not own it."""
+
+
+class FrameError(WatcherError):
+    """This picture cannot become a depth map. ``code`` is stable and lands in the reason file."""
+
+    exit_code = ExitCode.SOME_FAILED
+    blame = Blame.FRAME
+    code = "unreadable"
+
+
+class NotAPicture(FrameError):
+    code = "not-a-picture"
+
+
+class Unsupported(FrameError):
+    code = "unsupported"
+
+
+class Truncated(FrameError):
+    """The file ends before the picture does. It may still be growing: it waits before it counts as failed."""
+
+    code = "truncated"
+
+
+class Corrupt(FrameError):
+    code = "corrupt"
+
+
+class TooLarge(FrameError):
+    code = "too-large"
+
+
+class NoDepth(FrameError):
+    """The network gave nothing usable for this picture."""
+
+    code = "no-depth"
+
+
+class VolumeTrouble(WatcherError):
+    """A disk, a volume or a permission stands in the way. Never a reason to quarantine a frame."""
+
+    exit_code = ExitCode.CANNOT_CREATE
+    blame = Blame.VOLUME
+
+
+_EXPLAINED: dict[int, tuple[str, str]] = {
+    errno.EPERM: (
+        "the system refuses access",
+        "On a Mac: System Settings > Privacy & Security > Files & Folders, allow this Python; or the file is locked.",
+    ),
+    errno.EACCES: ("permission is missing", "Check the owner and the mode of the folder."),
+    errno.EDEADLK: ("the file is in iCloud and has not been downloaded", "Open it once in Finder, or keep it downloaded."),
+    errno.EBUSY: ("the file or volume is busy", "It is tried again by itself."),
+    errno.ESTALE: ("the network volume lost the file handle", "It is tried again when the volume is back."),
+    errno.ENOSPC: ("the disk is full", "Make room; work goes on by itself."),
+    errno.EDQUOT: ("the disk quota is used up", "Make room; work goes on by itself."),
+    errno.EROFS: ("the volume is read-only", "Mount it writable; work goes on by itself."),
+    errno.EIO: ("the disk or volume reports an input/output error", "Check the disk; it is tried again by itself."),
+    errno.ENXIO: ("the device is gone", "Connect it again; work goes on by itself."),
+    errno.ENODEV: ("the device is gone", "Connect it again; work goes on by itself."),
+    errno.ENOTCONN: ("the network volume is not connected", "Connect it again; work goes on by itself."),
+    errno.ETIMEDOUT: ("the network volume does not answer", "It is tried again by itself."),
+    errno.EHOSTDOWN: ("the network volume does not answer", "It is tried again by itself."),
+    errno.EMFILE: ("too many files are open", "It is tried again by itself."),
+    errno.ENFILE: ("too many files are open in the whole system", "It is tried again by itself."),
+    errno.ENOMEM: ("memory is short", "It is tried again by itself."),
+    errno.EINTR: ("the call was interrupted", "It is tried again by itself."),
+    errno.EAGAIN: ("the file is not ready", "It is tried again by itself."),
+}
+
+
+def explain(error: OSError) -> tuple[str, str]:
+    """(what happened, what to do) for an operating system error, in words.
+
+    Every ``OSError`` about a file is the volume's fault until proven otherwise: errno is not blame, so no errno
+    ever sends a frame to quarantine.
+    """
+    what, remedy = _EXPLAINED.get(
+        error.errno or 0, (error.strerror or type(error).__name__, "It is tried again by itself.")
+    )
+    where = f": {error.filename}" if error.filename else ""
+    return f"{what}{where}", remedy
+
+
+def volume_trouble(error: OSError) -> VolumeTrouble:
+    """The same, as an error of the tree."""
+    what, remedy = explain(error)
+    return VolumeTrouble(what, remedy)
+
+
+def blame_of(error: BaseException) -> Blame:
+    """Who is at fault. Unknown exceptions blame the frame that was in hand: it is quarantined, the others go on."""
+    if isinstance(error, WatcherError):
+        return error.blame
+    if isinstance(error, (OSError, MemoryError)):
+        return Blame.VOLUME
+    return Blame.FRAME
