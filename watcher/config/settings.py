@@ -1,0 +1,228 @@
+"""The settings, frozen. The classes are the one source: config.yaml, the JSON Schema and the tables are held to them.
+
+Attribute paths are the key paths of the file: ``settings.folders[0].output.format``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from watcher.config import presets
+from watcher.config.paths import DEFAULT_INBOX, beside
+from watcher.config.values import Address, AnyPath, LogFile, ModelName, NotYet, Range, Template, as_tuple
+
+
+class Section(BaseModel):
+    """Strict ("3" is not a number), closed (unknown keys are mistakes) and frozen."""
+
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=(), defer_build=True
+    )
+
+
+class Output(Section):
+    """How a map is written."""
+
+    name: Template = Field(
+        default="{stem}_depth",
+        description="Name of the map without its extension; fields: {stem}, {name}, {ext}, {model}, {frame}.",
+        examples=["{stem}_depth"],
+    )
+    format: Literal["png16", "png8", "jpg", "tiff16", "tiff32f", "exr", "pfm", "npy"] = Field(
+        default="png16", description="File format of the map; the number is bits a pixel, f is float."
+    )
+    size: Literal["source", "model"] = Field(
+        default="source", description="Size of the map: that of the picture, or what the network returns."
+    )
+    near: Literal["white", "black"] = Field(default="white", description="Which end of the scale is near.")
+    range: Range = Field(
+        default="frame",
+        description="Raw values mapped to the ends of the scale: each frame's own, or a fixed pair for all frames.",
+        examples=[[0.0, 1500.0]],
+    )
+    preview: Literal["none", "inferno", "turbo", "magma", "gray"] = Field(
+        default="none", description="Colours of an additional small picture, {stem}_depth.preview.jpg, to look at."
+    )
+    sidecar: bool = Field(
+        default=False, description="Write {stem}_depth.json beside the map: what is needed to undo the scaling."
+    )
+
+
+class Folder(Section):
+    """One inbox and where its frames go."""
+
+    inbox: AnyPath = Field(description="The folder that is watched.", examples=[DEFAULT_INBOX])
+    outbox: AnyPath = Field(
+        default_factory=lambda data: beside(data["inbox"], "outbox"),
+        description="The folder that maps are written to. Default: beside the inbox.",
+        examples=["~/DepthWatcher/outbox"],
+    )
+    processed: AnyPath = Field(
+        default_factory=lambda data: beside(data["inbox"], "processed"),
+        description="Where sources go after success with after: move. Default: beside the inbox.",
+        examples=["~/DepthWatcher/processed"],
+    )
+    failed: AnyPath = Field(
+        default_factory=lambda data: beside(data["inbox"], "failed"),
+        description="The quarantine: sources that cannot be done, each with its reason. Default: beside the inbox.",
+        examples=["~/DepthWatcher/failed"],
+    )
+    after: Literal["move", "keep", "delete"] = Field(
+        default="move", description="What happens to a source once its map is safe in the outbox."
+    )
+    recursive: bool = Field(default=True, description="Watch sub-folders too; they are mirrored in the outbox.")
+    ignore: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = Field(
+        default=(),
+        description="Globs of names to leave alone, on top of the built-in list.",
+        examples=[["*_depth.png"]],
+    )
+    preset: Literal["resolve", "blender", "after-effects", "photoshop", "nuke", "final-cut"] | None = Field(
+        default=None,
+        description="Defaults of output for one application; keys given under output win.",
+        examples=["resolve"],
+    )
+    output: Output = Field(default_factory=lambda: Output(), description="How a map is written.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_preset(cls, data: Any) -> Any:
+        return presets.fill(data)
+
+
+class Watch(Section):
+    """How files are noticed."""
+
+    observer: Literal["auto", "native", "polling"] = Field(
+        default="auto", description="How changes are noticed; auto polls on network volumes only."
+    )
+    settle_s: float = Field(
+        default=0.5,
+        ge=0,
+        le=3600,
+        description="Seconds without a change after which a file counts as completely written.",
+    )
+    rescan_s: float = Field(
+        default=30.0,
+        ge=0.1,
+        le=86400,
+        description="Seconds between looks at the whole inbox, for events that never came.",
+    )
+    patience_s: float = Field(
+        default=600.0,
+        ge=0,
+        le=604800,
+        description="Seconds that a truncated file which no longer changes waits before it counts as failed.",
+    )
+
+
+class CoreML(Section):
+    """Options of the CoreML provider; without effect elsewhere."""
+
+    compute_units: Literal["ALL", "CPUAndNeuralEngine", "CPUAndGPU", "CPUOnly"] = Field(
+        default="ALL", description="What CoreML may compute on."
+    )
+    model_format: Literal["MLProgram", "NeuralNetwork"] = Field(
+        default="MLProgram", description="The form that the network is compiled to."
+    )
+    cache: bool = Field(
+        default=True, description="Keep the compiled network in the state folder, for a quick next start."
+    )
+
+
+class Model(Section):
+    """The network and what runs it."""
+
+    name: ModelName = Field(
+        default="auto",
+        description="auto (the best one that is there), a name of the catalogue, or the path of an .onnx file.",
+        examples=["midas-v21-small"],
+    )
+    dir: AnyPath | None = Field(
+        default=None, description="Folder of pulled models; null: the user's data folder.", examples=["~/Models"]
+    )
+    provider: Literal["auto", "coreml", "cpu"] = Field(default="auto", description="What runs the network.")
+    allow_fallback: bool = Field(
+        default=True, description="false: refuse to run on anything but what provider asks for, instead of saying so."
+    )
+    coreml: CoreML = Field(default_factory=lambda: CoreML(), description="Options of the CoreML provider.")
+    threads: int = Field(default=0, ge=0, le=256, description="Threads of the cpu provider; 0: the runtime decides.")
+    resample: Literal["auto", "reference"] = Field(
+        default="auto",
+        description="reference: the published arithmetic to the last digit; auto: smoother large reductions.",
+    )
+    mirror: Address | None = Field(
+        default=None,
+        description="Base address that models are pulled from instead of their own; null: none.",
+        examples=["https://mirror.example.com/models"],
+    )
+
+
+class Limits(Section):
+    """Where patience ends."""
+
+    max_attempts: int = Field(
+        default=3,
+        ge=1,
+        le=100,
+        description="Tries of a frame that crashes or hangs the process, in all, before quarantine.",
+    )
+    run_timeout_s: float = Field(
+        default=120.0, ge=0.1, le=86400, description="Seconds that one run of the network may take."
+    )
+    load_timeout_s: float = Field(
+        default=900.0, ge=1, le=86400, description="Seconds that loading and compiling the network may take."
+    )
+    max_pixels: int = Field(
+        default=400_000_000, ge=1, le=10_000_000_000, description="Pixels (width times height) of the largest picture."
+    )
+    max_file_mb: int = Field(
+        default=1024, ge=1, le=1_000_000, description="Megabytes (1,000,000 bytes) of the largest file that is read."
+    )
+
+
+class Log(Section):
+    """What is told, and where."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="The least that is told.")
+    file: LogFile = Field(
+        default="auto",
+        description="auto: the usual place of the system; or a path.",
+        examples=["~/Desktop/depth-watcher.log"],
+    )
+    format: Literal["text", "json"] = Field(default="text", description="json: one object a line, for programs.")
+
+
+class Api(Section):
+    """The local service, which is not part of this version."""
+
+    enabled: NotYet = Field(
+        default=False, description="Has to be false: the local service is not part of this version."
+    )
+    host: Literal["127.0.0.1", "::1", "localhost"] = Field(
+        default="127.0.0.1", description="Address of the service; loopback only."
+    )
+    port: int = Field(default=8765, ge=1, le=65535, description="Port of the service.")
+
+
+def _one_folder() -> tuple[Folder, ...]:
+    return (Folder.model_validate({"inbox": DEFAULT_INBOX}),)
+
+
+class Settings(Section):
+    """Everything; every key has a default, so an empty file works."""
+
+    folders: Annotated[tuple[Folder, ...], BeforeValidator(as_tuple)] = Field(
+        default_factory=_one_folder, min_length=1, description="The inboxes, each with its own destinations and output."
+    )
+    watch: Watch = Field(default_factory=lambda: Watch(), description="How files are noticed.")
+    model: Model = Field(default_factory=lambda: Model(), description="The network and what runs it.")
+    limits: Limits = Field(default_factory=lambda: Limits(), description="Where patience ends.")
+    log: Log = Field(default_factory=lambda: Log(), description="What is told, and where.")
+    api: Api = Field(default_factory=lambda: Api(), description="The local service, which is not part of this version.")
+    state_dir: AnyPath | None = Field(
+        default=None,
+        description="Folder of journal, lock and caches; null: the user's data folder.",
+        examples=["~/.depth"],
+    )

@@ -1,0 +1,104 @@
+"""The kinds of value that need more than a type: paths, name templates, ranges, addresses.
+
+Every refusal is a ``ValueError`` whose words complete the sentence "found X: …".
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from string import Formatter
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo, WithJsonSchema
+
+from watcher.config.paths import expand
+
+FIELDS = ("stem", "name", "ext", "model", "frame")
+
+
+def _base(info: ValidationInfo) -> Path:
+    return (info.context or {}).get("base") or Path.cwd()
+
+
+def _path(value: object, info: ValidationInfo) -> object:
+    return expand(value, _base(info)) if isinstance(value, str) else value
+
+
+def _log_file(value: object, info: ValidationInfo) -> object:
+    return value if value == "auto" else _path(value, info)
+
+
+def checked_model(value: str, info: ValidationInfo) -> str:
+    if "/" in value or value.startswith("~") or value.lower().endswith(".onnx"):
+        return str(expand(value, _base(info)))
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+        raise ValueError("a model is auto, a name of the catalogue, or the path of an .onnx file")
+    return value
+
+
+def checked_template(value: str) -> str:
+    try:
+        parts = list(Formatter().parse(value))
+    except ValueError as error:
+        raise ValueError(f"the braces do not match ({error}); a plain brace is written twice") from None
+    names = [field for _, field, _, _ in parts if field is not None]
+    for _, field, form, conversion in parts:
+        if field is not None and (field not in FIELDS or form or conversion):
+            known = ", ".join(f"{{{name}}}" for name in FIELDS)
+            raise ValueError(f"{{{field}{':' if form else ''}{form}}} is not a field; the fields are {known}")
+    plain = "".join(text for text, *_ in parts)
+    if not {"stem", "name"} & set(names):
+        raise ValueError("without {stem} or {name} all maps would have one name")
+    if any(sign in plain for sign in "/\\:") or not plain.isprintable():
+        raise ValueError("a name cannot hold / \\ : or control characters")
+    if value.startswith((".", "{ext}")):
+        raise ValueError("a name that starts with a dot is hidden")
+    return value
+
+
+def _rising(value: Any) -> Any:
+    if isinstance(value, tuple) and value[0] >= value[1]:
+        raise ValueError("the first number has to be smaller than the second")
+    return value
+
+
+def as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def checked_address(value: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s]+\S*", value):
+        raise ValueError("a base address begins with https:// or http://, then names a machine")
+    return value
+
+
+def not_yet(value: bool) -> bool:
+    if value:
+        raise ValueError("the local service is not part of this version")
+    return value
+
+
+AnyPath = Annotated[Path, BeforeValidator(_path), WithJsonSchema({"type": "string", "format": "path"})]
+LogFile = Annotated[
+    Path | Literal["auto"],
+    BeforeValidator(_log_file),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "string", "format": "path"}]}),
+]
+Range = Annotated[
+    Literal["frame"] | tuple[float, float],
+    BeforeValidator(as_tuple),
+    AfterValidator(_rising),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"const": "frame"},
+                {"type": "array", "prefixItems": [{"type": "number"}] * 2, "minItems": 2, "maxItems": 2},
+            ]
+        }
+    ),
+]
+Template = Annotated[str, AfterValidator(checked_template)]
+ModelName = Annotated[str, AfterValidator(checked_model)]
+Address = Annotated[str, AfterValidator(checked_address)]
+NotYet = Annotated[bool, AfterValidator(not_yet), WithJsonSchema({"const": False})]
