@@ -1,0 +1,85 @@
+# One command does everything: `make demo` to look, `make test` to check, `make run` to work.
+# Needs Python 3.11+ and make, nothing else; after the first time it needs no network.
+
+VENV ?= .venv
+# The first Python that can run the program; else python3, which then says what is wrong with it.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p .ci/python-check.py --quiet 2>/dev/null && echo $$p && exit; done; echo python3)
+BIN := $(VENV)/bin
+# Locked, with hashes, and never compiled here: a missing wheel is said at once.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCKED := $(INSTALL) --require-hashes --only-binary :all: -r
+PROJECT := $(INSTALL) --no-deps --no-build-isolation --no-index --editable .
+# Further arguments, as in: make test ARGS="tests/test_settle.py -x"
+ARGS ?=
+
+.PHONY: help demo run test lint check format setup setup-run lock clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo     depth maps of examples/inbox, and a contact sheet to look at"
+	@echo "make run      the daemon, in the foreground (ctrl-c ends it)"
+	@echo "make test     all tests (ARGS=\"tests/test_x.py -x\" for some)"
+	@echo "make lint     format, lint, floors, types for Linux and macOS"
+	@echo "make check    lint and test: what a change must pass"
+	@echo "make format   let the formatter have its way"
+	@echo "make lock     choose newer dependencies"
+	@echo "make clean    remove what these commands made"
+
+demo: setup-run
+	@rm -rf .demo examples/outbox
+	@$(BIN)/depth-watcher once --config examples/config.yaml
+	@$(BIN)/python examples/contact_sheet.py examples/inbox examples/outbox examples/outbox/contact-sheet.jpg
+
+run: setup-run
+	@$(BIN)/depth-watcher run $(ARGS)
+
+test: setup
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: setup
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy --platform linux
+	$(BIN)/mypy --platform darwin
+
+check: lint test
+
+format: setup
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+setup-run: $(VENV)/.run-ready
+setup: $(VENV)/.dev-ready
+
+# A stamp is the last thing written, so that whatever was interrupted is done again.
+$(VENV)/.made: .ci/python-check.py
+	@$(PYTHON) .ci/python-check.py
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.run-ready: $(VENV)/.made requirements.lock pyproject.toml
+	@echo "installing what requirements.lock names"
+	@$(LOCKED) requirements.lock
+	@$(PROJECT)
+	@touch $@
+
+$(VENV)/.dev-ready: $(VENV)/.made requirements-dev.lock pyproject.toml
+	@echo "installing what requirements-dev.lock names"
+	@$(LOCKED) requirements-dev.lock
+	@$(PROJECT)
+	@touch $@
+
+COMPILE := $(BIN)/uv pip compile --quiet --upgrade --no-annotate --universal --python-version 3.11 \
+	--generate-hashes --custom-compile-command "make lock" pyproject.toml --group build
+
+lock: $(VENV)/.made
+	$(INSTALL) uv
+	$(COMPILE) -o requirements.lock
+	$(COMPILE) --group dev -c requirements.lock -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) .demo examples/outbox build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
