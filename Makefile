@@ -79,6 +79,11 @@ lock: $(VENV)/.made
 	$(INSTALL) uv
 	$(COMPILE) -o requirements.lock
 	$(COMPILE) --group dev -c requirements.lock -o requirements-dev.lock
+	@for python in 3.11 3.12 3.13 3.14; do \
+	for machine in aarch64-apple-darwin x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do \
+	MACOSX_DEPLOYMENT_TARGET=14.0 $(BIN)/uv pip install --quiet --dry-run --only-binary :all: --require-hashes \
+	--python-platform $$machine --python-version $$python --target build/none -r requirements.lock || exit 1; \
+	echo "wheels for Python $$python on $$machine"; done; done
 
 clean:
 	rm -rf $(VENV) .demo examples/outbox build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

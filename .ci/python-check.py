@@ -14,6 +14,10 @@ def trouble():
             "Python 3.11 or newer is needed, this is %s. Install one from python.org and say: make PYTHON=python3.13"
             % found
         )
+    if sys.version_info >= (3, 15):
+        return (
+            "the locked ONNX Runtime has no wheel yet for Python %s. Use 3.11 to 3.14: make PYTHON=python3.13" % found
+        )
     if sys.platform == "darwin" and platform.machine() != "arm64":
         return (
             "this is an Intel Python (%s), and ONNX Runtime is made for Apple Silicon only. "

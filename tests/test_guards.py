@@ -159,6 +159,21 @@ def test_open_sessions_are_counted() -> None:
     assert session.open_count() == 0
 
 
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+def test_lock(name: str) -> None:
+    """The lock has the official runtime, new enough, each OpenCV for its system, hashes for all, and names no place."""
+    text = (PROJECT / name).read_text(encoding="utf-8")
+    pinned = re.findall(r"^([a-z0-9-]+)==([\d.]+)(?: ; (.*?))? \\\n    --hash=sha256:", text, re.MULTILINE)
+    assert len(pinned) == len(re.findall(r"^[a-z]", text, re.MULTILINE)) > 20
+    versions = {package: version for package, version, _ in pinned}
+    assert tuple(map(int, versions["onnxruntime"].split(".")[:2])) >= (1, 31)
+    assert "onnxruntime-silicon" not in versions
+    markers = {package: marker for package, _, marker in pinned}
+    assert markers["opencv-python"] == "sys_platform == 'darwin'"
+    assert markers["opencv-python-headless"] == "sys_platform != 'darwin'"
+    assert not re.search(r"https?:|file:|index-url|find-links", text)
+
+
 # --- shape ----------------------------------------------------------------------------------------------------------
 
 ROOMS = sorted((PROJECT / "watcher").rglob("*.py"))
