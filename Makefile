@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p .ci/python-check.py --quiet 2>/dev/null && echo $$p && exit; done; echo python3)
 BIN := $(VENV)/bin
 # Locked, with hashes, and never compiled here: a missing wheel is said at once.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 LOCKED := $(INSTALL) --require-hashes --only-binary :all: -r
 PROJECT := $(INSTALL) --no-deps --no-build-isolation --no-index --editable .
 # Further arguments, as in: make test ARGS="tests/test_settle.py -x"
@@ -61,13 +61,13 @@ $(VENV)/.made: .ci/python-check.py
 	@touch $@
 
 $(VENV)/.run-ready: $(VENV)/.made requirements.lock pyproject.toml
-	@echo "installing what requirements.lock names"
+	@echo "installing what requirements.lock names (once; a minute or two)"
 	@$(LOCKED) requirements.lock
 	@$(PROJECT)
 	@touch $@
 
 $(VENV)/.dev-ready: $(VENV)/.made requirements-dev.lock pyproject.toml
-	@echo "installing what requirements-dev.lock names"
+	@echo "installing what requirements-dev.lock names (once; a minute or two)"
 	@$(LOCKED) requirements-dev.lock
 	@$(PROJECT)
 	@touch $@
