@@ -1,0 +1,79 @@
+"""Maps for the eye: a coloured preview, and a sheet of pictures beside their maps. Never the data itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from watcher.errors import UsageError
+
+from .picture import Pixels
+
+COLOURS: tuple[str, ...] = ("inferno", "turbo", "magma", "gray")
+_QUALITY = 90
+_GAP_PX = 12
+_PAPER = 245
+
+
+def preview(map01: Pixels, colours: str) -> bytes:
+    """A JPEG of a map (H, W), float 0..1 or uint16, in ``inferno``, ``turbo``, ``magma`` or ``gray``.
+
+    Raises UsageError for other colours.
+    """
+    return _jpeg(coloured(map01, colours))
+
+
+def coloured(map01: Pixels, colours: str) -> Pixels:
+    """(H, W) float 0..1 or uint16 as (H, W, 3) uint8 RGB; values outside 0..1 are clipped, NaN counts as 0."""
+    import cv2
+
+    if colours not in COLOURS:
+        raise UsageError(f"there are no preview colours {colours!r}", f"Use one of: {', '.join(COLOURS)}.")
+    gray = _eight_bits(map01)
+    if colours == "gray":
+        return np.repeat(gray[..., None], 3, axis=2)
+    table = {"inferno": cv2.COLORMAP_INFERNO, "turbo": cv2.COLORMAP_TURBO, "magma": cv2.COLORMAP_MAGMA}[colours]
+    return cv2.cvtColor(cv2.applyColorMap(gray, table), cv2.COLOR_BGR2RGB)
+
+
+def contact_sheet(pairs: Sequence[tuple[Pixels, Pixels]], width_px: int) -> bytes:
+    """A JPEG of ``width_px``: each row a picture (h, w, 3) uint8 RGB and its map (h, w) uint16, equally large.
+
+    Raises ValueError when there is no pair.
+    """
+    if not pairs:
+        raise ValueError("a contact sheet needs at least one pair")
+    column = max((width_px - 3 * _GAP_PX) // 2, 8)
+    rows = [_row(picture, map_, column) for picture, map_ in pairs]
+    gap = np.full((_GAP_PX, rows[0].shape[1], 3), _PAPER, np.uint8)
+    return _jpeg(np.concatenate([gap, *(part for row in rows for part in (row, gap))]))
+
+
+def _row(picture: Pixels, map_: Pixels, column: int) -> Pixels:
+    import cv2
+
+    size = column, max(1, round(picture.shape[0] * column / picture.shape[1]))
+    fitted = [
+        cv2.resize(side, size, interpolation=cv2.INTER_AREA)
+        for side in (np.ascontiguousarray(picture), coloured(map_, "gray"))
+    ]
+    gap = np.full((size[1], _GAP_PX, 3), _PAPER, np.uint8)
+    return np.concatenate((gap, fitted[0], gap, fitted[1], gap), axis=1)
+
+
+def _eight_bits(map01: Pixels) -> Pixels:
+    if map01.dtype == np.uint8:
+        return np.ascontiguousarray(map01)
+    if map01.dtype == np.uint16:
+        return (map01 >> 8).astype(np.uint8)
+    return (np.clip(np.nan_to_num(map01), 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def _jpeg(rgb: Pixels) -> bytes:
+    import cv2
+
+    done, data = cv2.imencode(".jpg", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
+    if not done:
+        raise ValueError("the preview could not be encoded")
+    return data.tobytes()
