@@ -141,6 +141,18 @@ class NoDepth(FrameError):
     code = "no-depth"
 
 
+class SourceChanged(WatcherError):
+    """The source is no longer the content that was sighted; it is left alone and done again."""
+
+    blame = Blame.VOLUME
+
+
+class SourceGone(WatcherError):
+    """The source was taken away by its owner; there is nothing left to do."""
+
+    blame = Blame.VOLUME
+
+
 class VolumeTrouble(WatcherError):
     """A disk, a volume or a permission stands in the way. Never a reason to quarantine a frame."""
 
@@ -197,6 +209,6 @@ def blame_of(error: BaseException) -> Blame:
     """Who is at fault. Unknown exceptions blame the frame that was in hand: it is quarantined, the others go on."""
     if isinstance(error, WatcherError):
         return error.blame
-    if isinstance(error, (OSError, MemoryError)):
+    if isinstance(error, OSError):
         return Blame.VOLUME
     return Blame.FRAME

@@ -7,6 +7,7 @@ It is closed from above: takers drain what is left and then get ``None``.
 from __future__ import annotations
 
 import queue
+from collections.abc import Callable
 from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
@@ -15,8 +16,10 @@ _END = object()
 
 
 class Handover(Generic[T]):
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, on_take: Callable[[], None] | None = None) -> None:
+        """``on_take`` is rung by the taker whenever a place becomes free."""
         self._queue: queue.Queue[object] = queue.Queue(capacity)
+        self._on_take = on_take
         self.capacity = capacity
 
     def __len__(self) -> int:
@@ -35,6 +38,8 @@ class Handover(Generic[T]):
         if item is _END:
             self._queue.put(_END)  # the next taker must see the end as well
             return None
+        if self._on_take is not None:
+            self._on_take()
         return cast(T, item)
 
     def close(self) -> None:

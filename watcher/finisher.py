@@ -1,0 +1,170 @@
+"""Finisher: a small pool of threads that turn raw depth into published maps and put the sources away.
+
+Touches: the outboxes, each thread its own journal. The order is publish, journal, dispose; a full or absent volume
+makes it wait with the map in hand, which holds back everything above it and loses nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from watcher import __version__, depth, imagefile
+from watcher.clock import now_s, stamp
+from watcher.config import Output as OutputSettings
+from watcher.errors import Blame, SourceChanged, blame_of, explain
+from watcher.folder import Folder
+from watcher.frame import Frame, Outcome, Raw
+from watcher.handover import Handover
+from watcher.journal import Journal
+from watcher.outbox import Output
+
+log = logging.getLogger(__name__)
+
+Ended = Callable[[Frame, Outcome], None]
+
+_KINDS: Mapping[str, depth.Kind] = {"png16": "uint16", "tiff16": "uint16", "png8": "uint8", "jpg": "uint8"}
+_RETRY_FIRST_S = 1.0
+_RETRY_MOST_S = 30.0
+
+
+def render(raw: Raw, settings: OutputSettings, about: Mapping[str, Any]) -> tuple[Output, ...]:
+    """Every file that one frame gives, the map itself first. Raises ``NoDepth``.
+
+    ``raw.depth`` (h, w) float32, relative inverse depth, larger is nearer.
+    """
+    size = (raw.height_px, raw.width_px) if settings.size == "source" else None
+    fixed = None if settings.range == "frame" else settings.range
+    finished = depth.finish(
+        raw.depth, size, kind=_KINDS.get(settings.format, "float32"), near=settings.near, fixed_range=fixed
+    )
+    facts = {
+        "program": f"depth-watcher {__version__}",
+        "made": stamp(),
+        **raw.facts,
+        **about,
+        "near": settings.near,
+        "range": "frame" if fixed is None else "fixed",
+        "range_min": finished.low,
+        "range_max": finished.high,
+        "raw_min": finished.raw_min,
+        "raw_max": finished.raw_max,
+        "nonfinite": finished.nonfinite,
+    }
+    if finished.nonfinite:
+        log.warning("%s: %d values of the network's output were not finite and became 0", raw.frame, finished.nonfinite)
+    texts = {key: str(value) for key, value in facts.items()}
+    outputs = [
+        Output(imagefile.extension(settings.format), imagefile.encode(finished.values, settings.format, texts))
+    ]
+    if settings.preview != "none":
+        outputs.append(Output(".preview.jpg", imagefile.preview(finished.values, settings.preview)))
+    if settings.sidecar:
+        outputs.append(Output(".json", json.dumps(facts, indent=2).encode() + b"\n"))
+    return tuple(outputs)
+
+
+class Finisher:
+    def __init__(
+        self, folders: Sequence[Folder], journal: Path, about: Callable[[], Mapping[str, Any]], ended: Ended,
+        *, threads: int = 2,
+    ) -> None:
+        self.stopping = threading.Event()
+        self.failure: BaseException | None = None
+        self.in_hand: dict[int, tuple[Frame, float]] = {}
+        self.troubles: dict[str, str] = {}
+        self.took_ms: float = 0.0
+        self.done_at_s: deque[float] = deque(maxlen=240)
+        self._folders = tuple(folders)
+        self._journal_path = journal
+        self._about = about
+        self._ended = ended
+        self._raw: Handover[Raw] | None = None
+        self._threads = [
+            threading.Thread(target=self._run, args=(number,), name=f"finisher-{number}", daemon=True)
+            for number in range(threads)
+        ]
+
+    def start(self, raw: Handover[Raw]) -> None:
+        self._raw = raw
+        for thread in self._threads:
+            thread.start()
+
+    def join(self, timeout_s: float) -> bool:
+        until_s = now_s() + timeout_s
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, until_s - now_s()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _run(self, number: int) -> None:
+        assert self._raw is not None
+        journal = Journal(self._journal_path)
+        try:
+            while (raw := self._raw.take()) is not None:
+                self._finish(journal, number, raw)
+        except BaseException as error:
+            log.exception("a finisher ended by an error that nobody expected")
+            self.failure = error
+        finally:
+            journal.close()
+
+    def _finish(self, journal: Journal, number: int, raw: Raw) -> None:
+        folder, frame = self._folders[raw.frame.folder], raw.frame
+        began_s = now_s()
+        self.in_hand[number] = (frame, began_s)
+        try:
+            outputs = render(raw, folder.settings.output, self._about())
+        except Exception as error:
+            if blame_of(error) is not Blame.FRAME:
+                raise
+            folder.fail(journal, frame, error)
+            self._ended(frame, Outcome.FAILED)
+            return
+        finally:
+            del self.in_hand[number]
+        paths = self._publish(folder, frame, outputs)
+        if paths is None:
+            journal.give_back(frame.id)
+            self._ended(frame, Outcome.GIVEN_BACK)
+            return
+        journal.done(frame, [str(path) for path in paths])
+        self.took_ms = (now_s() - began_s) * 1000
+        self.done_at_s.append(now_s())
+        self._dispose(folder, frame)
+        log.info("%s: done: %s", frame, paths[0])
+        self._ended(frame, Outcome.DONE)
+
+    def _publish(self, folder: Folder, frame: Frame, outputs: tuple[Output, ...]) -> tuple[Path, ...] | None:
+        """Publish, as soon as the volume lets us; ``None`` when a stop came first."""
+        pause_s = _RETRY_FIRST_S
+        place = str(folder.outbox.folder)
+        while True:
+            try:
+                paths = folder.outbox.publish(frame.base, outputs)
+            except OSError as error:
+                trouble = "the map cannot be written: {}. {}".format(*explain(error))
+                if self.troubles.get(place) != trouble:
+                    log.warning("%s: %s The frame waits", frame, trouble)
+                    self.troubles[place] = trouble
+            else:
+                if self.troubles.pop(place, None) is not None:
+                    log.info("%s: all right again", place)
+                return paths
+            if self.stopping.wait(pause_s):
+                return None
+            pause_s = min(pause_s * 2, _RETRY_MOST_S)
+
+    def _dispose(self, folder: Folder, frame: Frame) -> None:
+        settings = folder.settings
+        try:
+            folder.inbox.dispose(frame.source, settings.after, settings.processed)
+        except SourceChanged as error:
+            log.info("%s: %s", frame, error)
+        except OSError as error:
+            log.warning("%s: its map is done, but it stays in the inbox for now: %s. %s", frame, *explain(error))

@@ -1,0 +1,96 @@
+"""One entry of ``folders``: an inbox with its outbox, its quarantine and its rules."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from watcher.config import Folder as FolderSettings
+from watcher.errors import FrameError, WatcherError, explain
+from watcher.frame import Frame, Source
+from watcher.imagefile import extension
+from watcher.inbox import Inbox
+from watcher.journal import Journal, Row
+from watcher.outbox import Outbox
+from watcher.quarantine import Quarantine, reason
+
+log = logging.getLogger(__name__)
+
+
+class Folder:
+    def __init__(self, index: int, settings: FolderSettings, model: str) -> None:
+        self.index = index
+        self.settings = settings
+        self.inbox = Inbox(settings.inbox, recursive=settings.recursive, ignore=settings.ignore)
+        self.outbox = Outbox(settings.outbox, settings.output.name, model)
+        self.quarantine = Quarantine(settings.failed)
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """What follows the base in every file that one frame gives; the map itself first."""
+        output = self.settings.output
+        preview = () if output.preview == "none" else (".preview.jpg",)
+        return (extension(output.format), *preview, *((".json",) if output.sidecar else ()))
+
+    def attempt(self, journal: Journal, source: Source, *, alone: bool, patient: bool) -> Frame:
+        """Write the attempt down and claim the map's name."""
+        row_id, base, attempt = journal.attempt(
+            source, self.outbox.folder, self.outbox.bases(source.rel), self._taken, alone=alone
+        )
+        return Frame(row_id, source, self.index, base, attempt, alone, patient)
+
+    def _taken(self, base: str) -> bool:
+        return self.outbox.taken(base, self.endings)
+
+    def fail(self, journal: Journal, frame: Frame, error: BaseException) -> None:
+        """Give up on the frame: into the journal first, then the source into quarantine."""
+        why = reason_of(error, frame.attempt)
+        journal.fail(frame.id, why)
+        self.file(journal, frame.id, frame.source, why)
+
+    def file(self, journal: Journal, row_id: int, source: Source, why: dict[str, Any]) -> bool:
+        """Put a failed source into quarantine; False where a volume stands in the way (it is tried again)."""
+        try:
+            place = self.quarantine.admit(source.path, source.rel, source.inbox, why)
+        except FileNotFoundError:
+            log.warning("#%d %s: failed (%s) and was taken out of the inbox", row_id, source.rel, why["what"])
+            journal.forget(source.inbox, source.key)
+            return True
+        except OSError as error:
+            log.warning("#%d %s: failed, and stays in the inbox: %s. %s", row_id, source.rel, *explain(error))
+            return False
+        journal.filed(row_id, str(place))
+        log.warning("#%d %s: failed: %s. It is kept in %s", row_id, source.rel, why["what"], place)
+        return True
+
+    def explain_again(self, row: Row) -> None:
+        """A kill between moving a source to quarantine and writing its reason: write it now."""
+        for candidate in self._quarantined(row):
+            if not os.path.lexists(str(candidate) + ".error.json"):
+                self.quarantine.explain(candidate, row.rel, row.inbox, row.reason or {})
+                return
+
+    def _quarantined(self, row: Row) -> Iterator[Any]:
+        place = (self.quarantine.folder / row.rel).parent
+        name = os.path.basename(row.rel)
+        if not place.is_dir():
+            return
+        for entry in sorted(place.iterdir()):
+            same_name = entry.name == name or entry.name.startswith(name.rpartition(".")[0] + " (")
+            if same_name and not entry.name.endswith(".error.json"):
+                state = entry.lstat()
+                if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns):
+                    yield entry
+
+
+def reason_of(error: BaseException, attempts: int) -> dict[str, Any]:
+    """The reason file's content for an error."""
+    if isinstance(error, FrameError):
+        return reason(error.code, error.what, error.remedy, attempts)
+    if isinstance(error, WatcherError):
+        return reason("failed", error.what, error.remedy, attempts)
+    if isinstance(error, MemoryError):
+        return reason("too-large", "memory did not suffice for this picture", "Make it smaller.", attempts)
+    return reason("unexpected", f"{type(error).__name__}: {error}", "Please report this with the picture.", attempts)

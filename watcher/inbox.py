@@ -1,0 +1,265 @@
+"""Inbox: what counts as a frame, which content a file holds, and what happens to a source afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fnmatch
+import hashlib
+import os
+import stat
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from watcher.durable import is_temporary, move_aside, rename_new, sync_folder
+from watcher.errors import SourceChanged, SourceGone, TooLarge
+from watcher.frame import Identity, Source
+from watcher.volume import Anchor, ignores_case
+
+# Matched on the NFC name, case folded. Hidden names are handled before this list.
+IGNORED = (
+    *("icon\r", "thumbs.db", "desktop.ini", "@eadir", "~$*", "*~", "#*#", "network trash folder", "temporary items"),
+    *("*.part", "*.partial", "*.crdownload", "*.download", "*.opdownload", "*.tmp", "*.temp", "*.filepart"),
+    *("*.icloud", "*.sb-????????-??????", "*.aria2", "*.!ut", "*.textclipping", "*.webloc", "*.inetloc"),
+    "(a document being saved by *",
+)
+# Folders that Finder shows as one thing; their insides are nobody's frames.
+PACKAGES = (
+    *(".app", ".photoslibrary", ".photolibrary", ".aplibrary", ".lrlibrary", ".lrdata", ".fcpbundle", ".imovielibrary"),
+    *(".rtfd", ".pages", ".numbers", ".key", ".bundle", ".framework", ".download", ".logicx", ".band"),
+)
+_DATALESS = 0x40000000  # SF_DATALESS: an iCloud placeholder; opening it would start a download
+_FINDER_BUSY_BEFORE_S = 631152000  # 1990: Finder dates a file that it is still copying decades back
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One directory entry: a ``source``, or the reason why it is ``passed`` over, or the ``trouble`` of looking."""
+
+    rel: str
+    source: Source | None = None
+    copying: bool = False
+    passed: str = ""
+    trouble: OSError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The bytes of a source, all of one identity."""
+
+    data: bytes
+    sha256: str
+
+
+class Inbox:
+    """One watched folder. Holds no list of files: the folder itself is the backlog."""
+
+    def __init__(self, folder: Path, *, recursive: bool, ignore: Sequence[str] = ()) -> None:
+        self.folder = folder
+        self.anchor = Anchor(folder)
+        self.recursive = recursive
+        self._ignore = tuple(_comparable(pattern) for pattern in ignore)
+        self._folds: bool | None = None
+
+    @property
+    def root(self) -> Path:
+        """Where the folder really is; events carry this form."""
+        return Path(os.path.realpath(self.folder))
+
+    def prepare(self) -> None:
+        """Create the folder where that is safe. Raises ``OSError``."""
+        self.anchor.create()
+
+    # -- seeing ---------------------------------------------------------------------------------------------------
+
+    def scan(self, below: str = "") -> Iterator[Sighting]:
+        """Everything in the inbox (or in one of its folders), in no order, without holding it in memory.
+
+        Raises ``OSError`` where the inbox itself cannot be read: that is never an empty inbox.
+        """
+        self.anchor.check()
+        root = self.root
+        pending = [below]
+        while pending:
+            place = pending.pop()
+            try:
+                entries = os.scandir(root / place)
+            except OSError as error:
+                if not place:
+                    raise
+                yield Sighting(place, trouble=error)
+                continue
+            with entries:
+                for entry in entries:
+                    rel = f"{place}/{entry.name}" if place else entry.name
+                    if self._is_folder(entry):
+                        if self.recursive and not self.passes_folder(entry.name):
+                            pending.append(rel)
+                    else:
+                        yield self._sight(root, rel, entry)
+
+    def sight(self, path: str) -> Sighting | None:
+        """One hinted path; ``None`` where it is not ours to look at, or no longer there."""
+        rel = self.relative(path)
+        if not rel:
+            return None
+        *folders, name = rel.split("/")
+        if any(self.passes_folder(folder) for folder in folders) or (folders and not self.recursive):
+            return None
+        root = self.root
+        try:
+            state = os.lstat(root / rel)
+        except OSError as error:
+            gone = error.errno in (errno.ENOENT, errno.ENOTDIR)
+            return None if gone else Sighting(rel, trouble=error)
+        return self._judge(root, rel, name, state)
+
+    def relative(self, path: str) -> str | None:
+        """``path`` seen from the inbox; ``""`` for the inbox itself, ``None`` for what lies elsewhere."""
+        for root in (str(self.root), str(self.folder)):
+            if path == root:
+                return ""
+            if path.startswith(root + "/"):
+                return path[len(root) + 1 :]
+        return None
+
+    def passes_folder(self, name: str) -> bool:
+        """Whether a sub-folder is left alone, with all that is in it."""
+        folded = _comparable(name)
+        return name.startswith(".") or folded.endswith(PACKAGES) or self._matches(folded)
+
+    def _is_folder(self, entry: os.DirEntry[str]) -> bool:
+        try:
+            return entry.is_dir(follow_symlinks=False)
+        except OSError:
+            return False
+
+    def _sight(self, root: Path, rel: str, entry: os.DirEntry[str]) -> Sighting:
+        try:
+            return self._judge(root, rel, entry.name, entry.stat(follow_symlinks=False))
+        except FileNotFoundError:
+            return Sighting(rel, passed="gone")
+        except OSError as error:
+            return Sighting(rel, trouble=error)
+
+    def _judge(self, root: Path, rel: str, name: str, state: os.stat_result) -> Sighting:
+        if name.startswith("."):
+            return Sighting(rel, passed="hidden")
+        if self._matches(_comparable(name)) or is_temporary(name):
+            return Sighting(rel, passed="on the ignore list")
+        if not stat.S_ISREG(state.st_mode):
+            return Sighting(rel, passed="not a regular file")
+        if getattr(state, "st_flags", 0) & _DATALESS:
+            return Sighting(rel, trouble=OSError(errno.EDEADLK, "not downloaded from iCloud", str(root / rel)))
+        birth_s = getattr(state, "st_birthtime", None)
+        copying = birth_s is not None and birth_s < _FINDER_BUSY_BEFORE_S
+        return Sighting(rel, Source(self.folder, rel, self._key(root, rel), identity_of(state)), copying)
+
+    def _matches(self, folded: str) -> bool:
+        return any(fnmatch.fnmatchcase(folded, pattern) for pattern in IGNORED + self._ignore)
+
+    def keys(self, rel: str) -> tuple[str, str]:
+        """The two keys that ``rel`` may have: by its composed spelling, and by its own."""
+        if self._folds is None:
+            self._folds = ignores_case(self.root)
+        both = unicodedata.normalize("NFC", rel), rel
+        return (both[0].casefold(), both[1].casefold()) if self._folds else both
+
+    def _key(self, root: Path, rel: str) -> str:
+        composed = unicodedata.normalize("NFC", rel)
+        twins = composed != rel and os.path.lexists(root / composed) and not _same_file(root / composed, root / rel)
+        # A volume that tells the two spellings apart holds two sources.
+        return self.keys(rel)[1 if twins else 0]
+
+    # -- taking ---------------------------------------------------------------------------------------------------
+
+    def peek(self, source: Source, length_bytes: int = 64) -> bytes:
+        """The first bytes, to tell by content what the file is. Raises ``OSError``."""
+        with open_source(source) as file:
+            return file.read(length_bytes)
+
+    def read(self, source: Source, max_bytes: int) -> Taken:
+        """All bytes of exactly the content that was sighted.
+
+        Raises ``SourceGone``, ``SourceChanged``, ``TooLarge``, and ``OSError`` where the volume is at fault.
+        """
+        if source.identity.size > max_bytes:
+            raise TooLarge(
+                f"the file has {source.identity.size / 1e6:.0f} MB, the limit is {max_bytes / 1e6:.0f} MB",
+                "Raise limits.max_file_mb if it is meant to be this large.",
+            )
+        try:
+            with open_source(source) as file:
+                self._unchanged(source, os.fstat(file.fileno()))
+                data = file.read(source.identity.size + 1)
+                self._unchanged(source, os.fstat(file.fileno()))
+        except FileNotFoundError:
+            raise SourceGone(f"{source.rel} was taken out of the inbox") from None
+        if len(data) != source.identity.size:
+            raise SourceChanged(f"{source.rel} changed while it was read")
+        return Taken(data, hashlib.sha256(data).hexdigest())
+
+    def _unchanged(self, source: Source, state: os.stat_result) -> None:
+        if not stat.S_ISREG(state.st_mode) or identity_of(state) != source.identity:
+            raise SourceChanged(f"{source.rel} changed while it was in work", "It is done again.")
+
+    # -- disposing ------------------------------------------------------------------------------------------------
+
+    def dispose(self, source: Source, after: str, processed: Path) -> Path | None:
+        """Move, keep or delete the source whose map is durable; returns where it went.
+
+        A source that changed meanwhile is left alone: raises ``SourceChanged``. One that is gone is no error.
+        """
+        if after == "keep":
+            return None
+        try:
+            self._unchanged(source, os.lstat(source.path))
+            if after == "delete":
+                source.path.unlink()
+                sync_folder(source.path.parent)
+                return None
+            return self._move(source, processed)
+        except FileNotFoundError:
+            return None
+
+    def _move(self, source: Source, processed: Path) -> Path:
+        place = (processed / source.rel).parent
+        target = move_aside(source.path, place, source.name)
+        if identity_of(os.lstat(target)).content != source.identity.content:
+            # Between our look and the rename somebody put new content there; it belongs back where it was dropped.
+            with contextlib.suppress(FileExistsError):
+                rename_new(target, source.path)
+            raise SourceChanged(f"{source.rel} was replaced while it was put aside", "It is done again.")
+        return target
+
+
+def identity_of(state: os.stat_result) -> Identity:
+    return Identity(state.st_size, state.st_mtime_ns, state.st_dev, state.st_ino)
+
+
+def open_source(source: Source) -> BinaryIO:
+    """Open for reading without following links and without waiting on something that is not a file."""
+
+    def opener(path: str, flags: int) -> int:
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
+
+    return open(source.path, "rb", opener=opener)
+
+
+def lock_name(folder: Path) -> str:
+    """The name of the lock for an inbox; locks live in the user's data folder, since volumes may not know locks."""
+    return f"inbox-{hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:24]}.lock"
+
+
+def _comparable(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samestat(os.lstat(one), os.lstat(other))
+    except OSError:
+        return False

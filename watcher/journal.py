@@ -1,0 +1,336 @@
+"""The journal: what was tried, how it ended, and which map belongs to which source. SQLite, written before acting.
+
+One row for each source (inbox, key). Its ``state``:
+
+``attempt``  in work since ``attempt_at``; found at start it means that the process died with it in hand
+``held``     truncated when last tried; waits for its file to change
+``done``     its map is durable in the outbox
+``failed``   given up; the source is in quarantine, or on its way there while ``filed`` is 0
+
+A row also owns its map's name (outbox, base), so that a map is only ever replaced by a newer map of its own source.
+Each thread opens a journal of its own; SQLite lets one of them write at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from watcher.clock import wall_s
+from watcher.frame import Frame, Identity, Source
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS frames (
+    id INTEGER PRIMARY KEY,
+    inbox BLOB NOT NULL,
+    key BLOB NOT NULL,
+    rel BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('attempt', 'held', 'done', 'failed')),
+    attempts INTEGER NOT NULL DEFAULT 0,
+    interruptions INTEGER NOT NULL DEFAULT 0,
+    alone INTEGER NOT NULL DEFAULT 0,
+    attempt_at REAL NOT NULL,
+    ended_at REAL,
+    outbox BLOB NOT NULL,
+    base BLOB NOT NULL,
+    base_key BLOB NOT NULL,
+    maps TEXT,
+    reason TEXT,
+    place BLOB,
+    filed INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (inbox, key)
+) STRICT;
+CREATE UNIQUE INDEX IF NOT EXISTS owner ON frames (outbox, base_key);
+CREATE INDEX IF NOT EXISTS unfinished ON frames (state) WHERE state != 'done';
+CREATE INDEX IF NOT EXISTS age ON frames (ended_at) WHERE state = 'done';
+CREATE TABLE IF NOT EXISTS totals (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+INSERT OR IGNORE INTO totals VALUES ('done', 0);
+"""
+_VERSION = 1
+HISTORY_ROWS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the journal knows of one source."""
+
+    id: int
+    inbox: Path
+    key: str
+    rel: str
+    size: int
+    mtime_ns: int
+    state: str
+    attempts: int
+    interruptions: int
+    alone: bool
+    attempt_at: float
+    ended_at: float | None
+    base: str
+    reason: dict[str, Any] | None
+    filed: bool
+
+    def same_content(self, identity: Identity) -> bool:
+        return (self.size, self.mtime_ns) == identity.content
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """``done``: maps published since the journal began. The others: how many are in that state now."""
+
+    done: int
+    failed: int
+    in_flight: tuple[str, ...]
+
+
+_COLUMNS = (
+    "id, inbox, key, rel, size, mtime_ns, state, attempts, interruptions, alone,"
+    " attempt_at, ended_at, base, reason, filed"
+)
+
+
+_ATTEMPT = """
+INSERT INTO frames (inbox, key, rel, size, mtime_ns, state, attempts, interruptions, alone, attempt_at,
+                    outbox, base, base_key)
+VALUES (?, ?, ?, ?, ?, 'attempt', ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (inbox, key) DO UPDATE SET
+    rel = excluded.rel, size = excluded.size, mtime_ns = excluded.mtime_ns, state = 'attempt',
+    attempts = excluded.attempts, interruptions = excluded.interruptions, alone = excluded.alone,
+    attempt_at = excluded.attempt_at, ended_at = NULL, outbox = excluded.outbox, base = excluded.base,
+    base_key = excluded.base_key, reason = NULL, filed = 0, place = NULL
+RETURNING id
+"""
+
+
+class Journal:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        # FULL: what was said before acting must still be said after a power cut.
+        self._db.execute("PRAGMA synchronous=FULL")
+        self._db.execute("PRAGMA fullfsync=1")
+        self._db.execute("PRAGMA checkpoint_fullfsync=1")
+
+    def create(self) -> None:
+        """Lay out the tables; once, before any other thread opens the journal."""
+        self._db.executescript(_SCHEMA)
+        self._db.execute(f"PRAGMA user_version={_VERSION}")
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    def find(self, inbox: Path, key: str) -> Row | None:
+        found = self._db.execute(
+            f"SELECT {_COLUMNS} FROM frames WHERE inbox = ? AND key = ?", (os.fsencode(inbox), os.fsencode(key))
+        ).fetchone()
+        return _row(found) if found else None
+
+    def in_state(self, state: str) -> list[Row]:
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM frames WHERE state = ? ORDER BY attempt_at, id", (state,))
+        return [_row(row) for row in rows]
+
+    def counts(self) -> Counts:
+        done = self._db.execute("SELECT value FROM totals WHERE name = 'done'").fetchone()[0]
+        failed = self._db.execute("SELECT count(*) FROM frames WHERE state = 'failed'").fetchone()[0]
+        names = self._db.execute("SELECT rel FROM frames WHERE state = 'attempt' ORDER BY attempt_at, id LIMIT 1000")
+        return Counts(done, failed, tuple(os.fsdecode(rel) for (rel,) in names))
+
+    def last_failures(self, most: int = 10) -> list[Row]:
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} FROM frames WHERE state = 'failed' ORDER BY ended_at DESC LIMIT ?", (most,)
+        )
+        return [_row(row) for row in rows]
+
+    # -- writing --------------------------------------------------------------------------------------------------
+
+    def attempt(
+        self, source: Source, outbox: Path, bases: Iterable[str], taken: Callable[[str], bool], *, alone: bool = False
+    ) -> tuple[int, str, int]:
+        """Write down an attempt before it begins; returns (id, base, which attempt this is).
+
+        The map's name is claimed in the same step: the source's own of an earlier time, else the first of ``bases``
+        that no other source owns and that is not ``taken`` in the outbox by a file of unknown origin.
+        New content starts with no attempts behind it.
+        """
+        where = (os.fsencode(source.inbox), os.fsencode(source.key))
+        now = wall_s()
+        with self._writing():
+            known = self.find(source.inbox, source.key)
+            base = self._claim(known, os.fsencode(outbox), bases, taken)
+            again = known is not None and known.same_content(source.identity) and known.state != "done"
+            attempts = (known.attempts if known and again else 0) + 1
+            interruptions = known.interruptions if known and again else 0
+            row_id: int = self._db.execute(
+                _ATTEMPT,
+                (
+                    *where,
+                    os.fsencode(source.rel),
+                    *source.identity.content,
+                    attempts,
+                    interruptions,
+                    int(alone),
+                    now,
+                    os.fsencode(outbox),
+                    os.fsencode(base),
+                    os.fsencode(base.casefold()),
+                ),
+            ).fetchone()[0]
+        return row_id, base, attempts
+
+    def _claim(self, known: Row | None, outbox: bytes, bases: Iterable[str], taken: Callable[[str], bool]) -> str:
+        names = iter(bases)
+        for base in names:
+            owner = self._db.execute(
+                "SELECT id FROM frames WHERE outbox = ? AND base_key = ?", (outbox, os.fsencode(base.casefold()))
+            ).fetchone()
+            if owner is None and not taken(base):
+                return base
+            if owner is not None and known is not None and owner[0] == known.id:
+                return base
+        raise AssertionError("unreachable: the names never end")
+
+    def done(self, frame: Frame, maps: Iterable[str]) -> None:
+        """The map is durable. Written before the source is disposed of."""
+        with self._writing():
+            changed = self._db.execute(
+                "UPDATE frames SET state = 'done', ended_at = ?, maps = ?, attempts = 0, interruptions = 0"
+                " WHERE id = ? AND state = 'attempt'",
+                (wall_s(), json.dumps(list(maps)), frame.id),
+            ).rowcount
+            self._db.execute("UPDATE totals SET value = value + ? WHERE name = 'done'", (changed,))
+
+    def fail(self, row_id: int, reason: dict[str, Any]) -> None:
+        """Give up on a frame. Its source still has to be put into quarantine (``filed``)."""
+        self._db.execute(
+            "UPDATE frames SET state = 'failed', ended_at = ?, reason = ?, filed = 0 WHERE id = ?",
+            (wall_s(), json.dumps(reason), row_id),
+        )
+
+    def filed(self, row_id: int, place: str) -> None:
+        """The source is in quarantine, as ``place``."""
+        self._db.execute(
+            "UPDATE frames SET filed = 1, place = ? WHERE id = ? AND state = 'failed'", (os.fsencode(place), row_id)
+        )
+
+    def hold(self, frame: Frame, reason: dict[str, Any]) -> None:
+        """Truncated: it waits for the rest. Not counted as an attempt."""
+        self._end_uncounted(frame.id, "held", reason)
+
+    def give_back(self, row_id: int) -> None:
+        """The attempt was nobody's fault: as if it had not been made. The source is still in the inbox."""
+        with self._writing():
+            self._undo(row_id)
+
+    def _undo(self, row_id: int) -> None:
+        found = self._db.execute(
+            "SELECT attempts, interruptions, maps FROM frames WHERE id = ? AND state = 'attempt'", (row_id,)
+        ).fetchone()
+        if found is None:
+            return
+        attempts, interruptions, maps = found
+        if attempts > 1 or interruptions:
+            self._end_uncounted(row_id, "held", None)
+        elif maps is not None:
+            self._disown(row_id)
+        else:
+            self._db.execute("DELETE FROM frames WHERE id = ?", (row_id,))
+
+    def _disown(self, row_id: int) -> None:
+        """Only the ownership of an earlier map is left of the row: no content equals a size of -1."""
+        self._db.execute(
+            "UPDATE frames SET state = 'done', size = -1, attempts = 0, interruptions = 0, reason = NULL, place = NULL"
+            " WHERE id = ?",
+            (row_id,),
+        )
+
+    def _end_uncounted(self, row_id: int, state: str, reason: dict[str, Any] | None) -> None:
+        self._db.execute(
+            "UPDATE frames SET state = ?, reason = ?, attempts = max(attempts - 1, 0), ended_at = ?"
+            " WHERE id = ? AND state = 'attempt'",
+            (state, json.dumps(reason) if reason else None, wall_s(), row_id),
+        )
+
+    def interrupted(self, row_id: int) -> None:
+        """The process was ended from outside while this frame was in hand: noted, not counted as its fault."""
+        self._db.execute(
+            "UPDATE frames SET interruptions = interruptions + 1, attempts = max(attempts - 1, 0)"
+            " WHERE id = ? AND state = 'attempt'",
+            (row_id,),
+        )
+
+    def suspect(self, row_id: int) -> None:
+        """It was in hand when the process died: it runs again, alone. Its attempts stay counted."""
+        self._db.execute(
+            "UPDATE frames SET state = 'held', reason = ?, ended_at = ? WHERE id = ? AND state = 'attempt'",
+            (json.dumps({"code": "suspect"}), wall_s(), row_id),
+        )
+
+    def forget(self, inbox: Path, key: str) -> None:
+        """The source is gone, or comes back from quarantine as if new. A map of earlier content keeps its owner."""
+        with self._writing():
+            known = self.find(inbox, key)
+            if known is None or known.state == "done":
+                return
+            if self._db.execute("SELECT maps FROM frames WHERE id = ?", (known.id,)).fetchone()[0] is not None:
+                self._disown(known.id)
+            else:
+                self._db.execute("DELETE FROM frames WHERE id = ?", (known.id,))
+
+    def prune(self, gone: Callable[[Path, str], bool], rows: int = HISTORY_ROWS, batch: int = 1000) -> int:
+        """Drop the oldest finished rows beyond ``rows`` whose source is ``gone``; returns how many.
+
+        A source that is still in its inbox (``after: keep``) must stay known, or it would be done again.
+        """
+        finished = self._db.execute("SELECT count(*) FROM frames WHERE state = 'done'").fetchone()[0]
+        oldest = self._db.execute(
+            "SELECT id, inbox, rel FROM frames WHERE state = 'done' ORDER BY ended_at LIMIT ?",
+            (max(0, min(batch, finished - rows)),),
+        ).fetchall()
+        drop = [(row_id,) for row_id, inbox, rel in oldest if gone(Path(os.fsdecode(inbox)), os.fsdecode(rel))]
+        if drop:
+            with self._writing():
+                self._db.executemany("DELETE FROM frames WHERE id = ? AND state = 'done'", drop)
+        return len(drop)
+
+
+def _row(values: tuple[Any, ...]) -> Row:
+    row_id, inbox, key, rel, size, mtime_ns, state, attempts, interruptions, alone, began, ended, base, reason, filed = values
+    texts = [os.fsdecode(value) for value in (inbox, key, rel, base)]
+    return Row(
+        id=row_id,
+        inbox=Path(texts[0]),
+        key=texts[1],
+        rel=texts[2],
+        size=size,
+        mtime_ns=mtime_ns,
+        state=state,
+        attempts=attempts,
+        interruptions=interruptions,
+        alone=bool(alone),
+        attempt_at=began,
+        ended_at=ended,
+        base=texts[3],
+        reason=json.loads(reason) if reason else None,
+        filed=bool(filed),
+    )

@@ -1,0 +1,156 @@
+"""Loader: a small pool of threads that turn files into tensors.
+
+Touches: sources (reading), each thread its own journal. Waits for the engine's plan before the first frame; gives to
+the ready queue, and waits there when the network is behind.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from watcher import depth, imagefile
+from watcher.clock import now_s
+from watcher.config import Limits
+from watcher.errors import Blame, SourceChanged, SourceGone, Truncated, blame_of, explain
+from watcher.folder import Folder, reason_of
+from watcher.frame import Float32, Frame, Outcome, Ready
+from watcher.handover import Handover
+from watcher.journal import Journal
+
+log = logging.getLogger(__name__)
+
+Ended = Callable[[Frame, Outcome], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """``tensor`` (1, 3, h, w) float32; the upright size of the source; what is worth keeping about the picture."""
+
+    tensor: Float32
+    height_px: int
+    width_px: int
+    facts: dict[str, Any]
+
+
+def load(data: bytes, plan: depth.Plan, max_pixels: int) -> Loaded:
+    """Decode one picture and fill the network's input with it. Raises ``FrameError``."""
+    picture = imagefile.decode(data, max_pixels=max_pixels, min_side_px=depth.min_side_px(plan))
+    facts: dict[str, Any] = {"source_format": picture.format, "source_bits": picture.bits}
+    if picture.notes:
+        facts["source_notes"] = "; ".join(picture.notes)
+    return Loaded(depth.prepare(picture.pixels, plan), picture.height_px, picture.width_px, facts)
+
+
+class Loader:
+    def __init__(
+        self,
+        folders: Sequence[Folder],
+        journal: Path,
+        limits: Limits,
+        ended: Ended,
+        *,
+        threads: int = 2,
+    ) -> None:
+        self.ready: Handover[Ready] = Handover(3)
+        self.stopping = threading.Event()
+        self.failure: BaseException | None = None
+        self.in_hand: dict[int, tuple[Frame, float]] = {}  # thread number → (frame, since)
+        self.took_ms: float = 0.0
+        self._folders = tuple(folders)
+        self._journal_path = journal
+        self._limits = limits
+        self._ended = ended
+        self._threads = [
+            threading.Thread(target=self._run, args=(number,), name=f"loader-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        self._work: Handover[Frame] | None = None
+        self._plan: Callable[[], depth.Plan | None] = lambda: None
+
+    def start(self, work: Handover[Frame], plan: Callable[[], depth.Plan | None]) -> None:
+        """``plan`` waits until the engine knows its network; ``None`` when it never will."""
+        self._work, self._plan = work, plan
+        for thread in self._threads:
+            thread.start()
+
+    def join(self, timeout_s: float) -> bool:
+        until_s = now_s() + timeout_s
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, until_s - now_s()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _run(self, number: int) -> None:
+        assert self._work is not None
+        journal = Journal(self._journal_path)
+        try:
+            while (frame := self._work.take()) is not None:
+                plan = None if self.stopping.is_set() else self._plan()
+                if plan is None:
+                    self._give_back(journal, frame)
+                    continue
+                self.in_hand[number] = (frame, now_s())
+                ready = self._load(journal, frame, plan)
+                took = self.in_hand.pop(number)
+                if ready is not None:
+                    self.took_ms = (now_s() - took[1]) * 1000
+                    self.ready.give(ready)
+        except BaseException as error:
+            log.exception("a loader ended by an error that nobody expected")
+            self.failure = error
+        finally:
+            journal.close()
+
+    def _give_back(self, journal: Journal, frame: Frame) -> None:
+        journal.give_back(frame.id)
+        self._ended(frame, Outcome.GIVEN_BACK)
+
+    def _load(self, journal: Journal, frame: Frame, plan: depth.Plan) -> Ready | None:
+        folder = self._folders[frame.folder]
+        try:
+            taken = folder.inbox.read(frame.source, self._limits.max_file_mb * 1_000_000)
+            loaded = load(taken.data, plan, self._limits.max_pixels)
+        except SourceGone:
+            journal.forget(frame.source.inbox, frame.source.key)
+            self._ended(frame, Outcome.GONE)
+        except SourceChanged as error:
+            log.info("%s: %s", frame, error.what)
+            journal.give_back(frame.id)
+            self._ended(frame, Outcome.CHANGED)
+        except Truncated as error:
+            self._truncated(journal, frame, error)
+        except Exception as error:
+            self._failed(journal, frame, error)
+        else:
+            facts = {
+                "source": frame.source.rel,
+                "source_bytes": len(taken.data),
+                "source_sha256": taken.sha256,
+                **loaded.facts,
+            }
+            return Ready(frame, loaded.tensor, loaded.height_px, loaded.width_px, facts)
+        return None
+
+    def _truncated(self, journal: Journal, frame: Frame, error: Truncated) -> None:
+        if not frame.patient:
+            self._failed(journal, frame, error)
+            return
+        log.info("%s: %s. It waits for the rest", frame, error.what)
+        journal.hold(frame, reason_of(error, frame.attempt))
+        self._ended(frame, Outcome.HELD)
+
+    def _failed(self, journal: Journal, frame: Frame, error: Exception) -> None:
+        if blame_of(error) is Blame.VOLUME:
+            text = "{}. {}".format(*explain(error)) if isinstance(error, OSError) else str(error)
+            log.warning("%s: cannot be read now: %s It stays in the inbox", frame, text)
+            self._give_back(journal, frame)
+            return
+        if blame_of(error) is not Blame.FRAME:
+            raise error
+        self._folders[frame.folder].fail(journal, frame, error)
+        self._ended(frame, Outcome.FAILED)

@@ -1,0 +1,108 @@
+"""Outbox: the name of a map, and its publishing, whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import string
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from watcher.durable import make_folder, numbered, sweep, write_whole
+from watcher.volume import Anchor, free_bytes
+
+FIELDS = ("stem", "name", "ext", "model", "frame")
+# What must still fit behind a base: ".preview.jpg", " (999)" and the like.
+_RESERVED_BYTES = 32
+_NAME_BYTES = 255
+_SPARE_BYTES = 64 << 20  # left free on the volume, so that a journal and a log can still be written
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One file to publish: ``ending`` is what follows the base (``.png``, ``.preview.jpg``)."""
+
+    ending: str
+    data: bytes
+
+
+class Outbox:
+    def __init__(self, folder: Path, template: str, model: str) -> None:
+        self.folder = folder
+        self.anchor = Anchor(folder)
+        self._template = template
+        self._model = model
+
+    def prepare(self) -> None:
+        """Create the folder where that is safe. Raises ``OSError``."""
+        self.anchor.create()
+
+    def bases(self, rel: str) -> Iterator[str]:
+        """The names that the map of ``rel`` may have, best first, without extension; sub-folders are mirrored.
+
+        ``a_depth``, then ``a.jpg_depth`` (two pictures that share a stem), then ``a.jpg_depth (2)`` …
+        """
+        folder, _, name = rel.rpartition("/")
+        lead = f"{folder}/" if folder else ""
+        yield lead + shorten(fill(self._template, name, self._model))
+        whole = shorten(fill(self._template, name, self._model, whole_name=True))
+        for candidate in numbered(whole + "."):  # the dot keeps the number at the end of the base
+            yield lead + candidate.removesuffix(".")
+
+    def taken(self, base: str, endings: tuple[str, ...]) -> bool:
+        """Whether a file of that name is there already."""
+        return any(os.path.lexists(self.folder / (base + ending)) for ending in endings)
+
+    def publish(self, base: str, outputs: tuple[Output, ...]) -> tuple[Path, ...]:
+        """Make the files appear, each whole; the first, the map itself, comes last, so that it stands for all.
+
+        Raises ``OSError``; nothing half is left then, and publishing again is harmless.
+        """
+        self.anchor.create()
+        target = self.folder / base
+        make_folder(target.parent)
+        needed = sum(len(output.data) for output in outputs)
+        if free_bytes(target.parent) < needed + _SPARE_BYTES:
+            raise OSError(errno.ENOSPC, "the disk is nearly full", str(target.parent))
+        paths = []
+        for output in reversed(outputs):
+            path = target.with_name(target.name + output.ending)
+            write_whole(path, output.data)
+            paths.append(path)
+        return tuple(reversed(paths))
+
+    def clean(self) -> int:
+        """Remove what a killed process left half; returns how many files."""
+        return sweep(self.folder, recursive=True)
+
+
+def fill(template: str, name: str, model: str, *, whole_name: bool = False) -> str:
+    """The base that ``template`` gives for a file called ``name``."""
+    stem, dot, extension = name.rstrip().rpartition(".")
+    if not stem:
+        stem, dot, extension = name, "", ""
+    if whole_name:
+        stem = name
+    digits = len(stem) - len(stem.rstrip(string.digits))
+    values: Mapping[str, str] = {
+        "stem": stem,
+        "name": name,
+        "ext": extension,
+        "model": model,
+        "frame": stem[len(stem) - digits :] if digits else "",
+    }
+    return template.format_map(values)
+
+
+def shorten(base: str) -> str:
+    """``base``, cut so that extension and temporary marks still fit; a hash keeps two cut names apart."""
+    room = _NAME_BYTES - _RESERVED_BYTES
+    raw = os.fsencode(base)
+    if len(raw) <= room:
+        return base
+    mark = f"~{zlib.crc32(raw):08x}"
+    while len(os.fsencode(base)) > room - len(mark):
+        base = base[:-1]
+    return base + mark

@@ -1,0 +1,109 @@
+"""Quarantine: the ``failed`` folder. A source is kept there with the reason beside it, and can come back."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from watcher.clock import stamp
+from watcher.durable import cut_to_bytes, make_folder, move_aside, sweep, sync_folder, write_whole
+
+SUFFIX = ".error.json"
+_NAME_BYTES = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One source in quarantine."""
+
+    path: Path
+    rel: str  # where it was in its inbox
+    inbox: Path
+    reason: dict[str, Any]
+
+
+def reason(code: str, what: str, remedy: str, attempts: int) -> dict[str, Any]:
+    """The stable keys of a reason: what, why, when, attempts, what to do."""
+    return {
+        "code": code,
+        "what": what,
+        "when": stamp(),
+        "attempts": attempts,
+        "what_to_do": f"{remedy} Then: depth-watcher retry NAME".strip()
+        if remedy
+        else "If the picture opens elsewhere, save it again from there; then: depth-watcher retry NAME",
+    }
+
+
+class Quarantine:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def admit(self, source: Path, rel: str, inbox: Path, why: dict[str, Any]) -> Path:
+        """Move ``source`` here with ``<name>.error.json`` beside it; returns where it is. Raises ``OSError``."""
+        place = (self.folder / rel).parent
+        target = move_aside(source, place, source.name)
+        self.explain(target, rel, inbox, why)
+        return target
+
+    def explain(self, target: Path, rel: str, inbox: Path, why: dict[str, Any]) -> None:
+        """Write the reason beside a source that is here already."""
+        text = {"source": rel, "inbox": str(inbox), **why}
+        write_whole(_reason_path(target), json.dumps(text, indent=2).encode() + b"\n")
+
+    def cases(self) -> Iterator[Case]:
+        """Everything here that has a reason beside it."""
+        for base, folders, names in os.walk(self.folder):
+            folders.sort()
+            for name in sorted(names):
+                if not name.endswith(SUFFIX) or name.startswith("."):
+                    continue
+                with contextlib.suppress(OSError, ValueError, KeyError):
+                    found = json.loads(Path(base, name).read_bytes())
+                    path = _source_path(Path(base, name), found)
+                    if path is not None:
+                        yield Case(path, str(found["source"]), Path(found["inbox"]), found)
+
+    def chosen(self, patterns: tuple[str, ...]) -> list[Case]:
+        """The cases whose name or path fits a name or a glob."""
+        return [case for case in self.cases() if any(_fits(case, self.folder, pattern) for pattern in patterns)]
+
+    def release(self, case: Case) -> Path:
+        """Back into the inbox, under its old name or the next free one. Raises ``OSError``."""
+        place = (case.inbox / case.rel).parent
+        make_folder(place)
+        target = move_aside(case.path, place, os.path.basename(case.rel))
+        with contextlib.suppress(FileNotFoundError):
+            _reason_path(case.path).unlink()
+            sync_folder(case.path.parent)
+        return target
+
+    def clean(self) -> int:
+        return sweep(self.folder, recursive=True)
+
+
+def _reason_path(target: Path) -> Path:
+    return target.with_name(cut_to_bytes(target.name, _NAME_BYTES - len(SUFFIX)) + SUFFIX)
+
+
+def _source_path(reason_path: Path, found: dict[str, Any]) -> Path | None:
+    """The file that a reason belongs to; a name too long for its suffix was cut, so the beginning decides."""
+    begin = reason_path.name.removesuffix(SUFFIX)
+    exact = reason_path.with_name(begin)
+    if os.path.lexists(exact):
+        return exact
+    fitting = [
+        name for name in os.listdir(reason_path.parent) if name.startswith(begin) and not name.endswith(SUFFIX)
+    ]
+    return reason_path.with_name(min(fitting)) if fitting else None
+
+
+def _fits(case: Case, folder: Path, pattern: str) -> bool:
+    names = (case.path.name, str(case.path), case.rel, os.path.basename(case.rel), os.path.relpath(case.path, folder))
+    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)

@@ -1,0 +1,130 @@
+"""Recovery: what the process before us left, and whose fault its end was.
+
+An attempt that is still open at start was in hand when the process died. Such frames become suspects: they run
+again one at a time, alone, before everything else, so that the guilty one is found and the others are not punished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from watcher.durable import write_whole
+from watcher.errors import explain
+from watcher.folder import Folder
+from watcher.frame import Frame
+from watcher.journal import Journal, Row
+from watcher.quarantine import reason
+
+log = logging.getLogger(__name__)
+
+CRASH_FILE = "crash.log"
+LAST_WORDS_FILE = "last-words.json"
+# A process that is killed from outside says nothing about the frame in hand; only a long row of it does.
+_INTERRUPTIONS_FACTOR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How the process before us ended: a crash trace, a named frame that hung, or nothing."""
+
+    crash: str = ""
+    guilty: int | None = None
+    words: str = ""
+
+
+def say_last_words(state_dir: Path, frame: Frame | None, what: str) -> None:
+    """Before the process ends itself: who did it. Must not fail, must not wait."""
+    text = json.dumps({"frame": frame.id if frame else None, "what": what})
+    with contextlib.suppress(OSError):
+        write_whole(state_dir / LAST_WORDS_FILE, text.encode())
+
+
+def read_evidence(state_dir: Path) -> Evidence:
+    crash, guilty, words = "", None, ""
+    with contextlib.suppress(OSError):
+        crash = (state_dir / CRASH_FILE).read_text(encoding="utf-8", errors="replace").strip()
+    with contextlib.suppress(OSError, ValueError):
+        found: dict[str, Any] = json.loads((state_dir / LAST_WORDS_FILE).read_bytes())
+        guilty, words = found.get("frame"), str(found.get("what", ""))
+    return Evidence(crash, guilty, words)
+
+
+def clear_evidence(state_dir: Path) -> None:
+    for name in (CRASH_FILE, LAST_WORDS_FILE):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(state_dir / name)
+
+
+def recover(journal: Journal, folders: Sequence[Folder], state_dir: Path, max_attempts: int) -> int:
+    """Close every open attempt; returns how many frames were in hand. Raises ``sqlite3.Error``."""
+    evidence = read_evidence(state_dir)
+    open_rows = journal.in_state("attempt")
+    if evidence.crash:
+        log.error("the process before this one crashed:\n%s", evidence.crash)
+    elif evidence.words:
+        log.error("the process before this one ended itself: %s", evidence.words)
+    elif open_rows:
+        log.warning("the process before this one was ended with %d frames in hand", len(open_rows))
+    for row in open_rows:
+        _recover_one(journal, folders, row, evidence, max_attempts)
+    for row in journal.in_state("failed"):
+        folder = _folder_of(folders, row)
+        if not row.filed and folder is not None and not os.path.lexists(row.inbox / row.rel):
+            with contextlib.suppress(OSError):
+                folder.explain_again(row)
+                journal.filed(row.id, "")
+    clear_evidence(state_dir)
+    return len(open_rows)
+
+
+def _recover_one(
+    journal: Journal, folders: Sequence[Folder], row: Row, evidence: Evidence, max_attempts: int
+) -> None:
+    if _folder_of(folders, row) is None:
+        journal.give_back(row.id)  # its folder is no longer in the settings
+        return
+    blamed = bool(evidence.crash) or evidence.guilty == row.id
+    if not blamed:
+        journal.interrupted(row.id)
+    attempts = row.attempts if blamed else row.attempts - 1
+    interruptions = row.interruptions + (0 if blamed else 1)
+    given_up = row.alone and (attempts >= max_attempts or interruptions >= max_attempts * _INTERRUPTIONS_FACTOR)
+    if given_up:
+        what = _what_happened(evidence, attempts if blamed else interruptions)
+        journal.fail(row.id, reason("crash" if evidence.crash else "hang" if blamed else "killed", what, "", row.attempts))
+        log.error("#%d %s: given up: %s", row.id, row.rel, what)
+    else:
+        journal.suspect(row.id)
+        log.warning("#%d %s: was in hand; it runs again, alone, before everything else", row.id, row.rel)
+
+
+def _what_happened(evidence: Evidence, times: int) -> str:
+    if evidence.crash:
+        first = evidence.crash.splitlines()[0]
+        return f"the process crashed {times} times while this picture alone was in work ({first})"
+    if evidence.words:
+        return f"{evidence.words} ({times} times)"
+    return f"the process was killed {times} times while this picture alone was in work"
+
+
+def _folder_of(folders: Sequence[Folder], row: Row) -> Folder | None:
+    return next((folder for folder in folders if folder.settings.inbox == row.inbox), None)
+
+
+def clean(folders: Sequence[Folder]) -> int:
+    """Remove the hidden files that a killed process left half; returns how many. A volume that is away can wait."""
+    removed = 0
+    for folder in folders:
+        for room in (folder.outbox, folder.quarantine):
+            try:
+                removed += room.clean()
+            except OSError as error:
+                log.warning("%s: could not be looked through: %s. %s", room.folder, *explain(error))
+    return removed

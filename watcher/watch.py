@@ -1,0 +1,106 @@
+"""Watch: notifications of the system become ``hint(path)``. No I/O here, no decisions.
+
+The observer has threads of its own. They may die, fall silent or lose their folder; ``check`` notices and starts
+a new observer. Everything that is missed meanwhile is found by the rescan, so an event is never more than a hint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from watchdog.events import (
+    EVENT_TYPE_CLOSED_NO_WRITE,
+    EVENT_TYPE_DELETED,
+    EVENT_TYPE_OPENED,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver
+
+log = logging.getLogger(__name__)
+
+# Reading a frame opens and closes it; hints of that kind would feed on themselves.
+_UNTOLD = frozenset((EVENT_TYPE_OPENED, EVENT_TYPE_CLOSED_NO_WRITE, EVENT_TYPE_DELETED))
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    folder: Path
+    recursive: bool
+
+
+class _Hints(FileSystemEventHandler):
+    def __init__(self, hint: Callable[[str], None]) -> None:
+        self._hint = hint
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.event_type in _UNTOLD or (event.is_directory and event.event_type == "modified"):
+            return
+        # An exception here would end the observer's thread for good.
+        with contextlib.suppress(Exception):
+            self._hint(os.fsdecode(event.dest_path or event.src_path))
+
+
+class Watch:
+    """Watches the roots that exist; ``check`` takes in those that come back."""
+
+    def __init__(self, roots: Sequence[Root], hint: Callable[[str], None]) -> None:
+        self._roots = tuple(roots)
+        self._handler = _Hints(hint)
+        self._observer: BaseObserver | None = None
+        self._watched: dict[Path, tuple[int, int]] = {}
+
+    def start(self) -> None:
+        if not self._roots:
+            return
+        observer = Observer()
+        watched = {}
+        for root in self._roots:
+            with contextlib.suppress(OSError):
+                place = os.path.realpath(root.folder)
+                state = os.stat(place)
+                observer.schedule(self._handler, place, recursive=root.recursive)
+                watched[root.folder] = (state.st_dev, state.st_ino)
+        try:
+            observer.start()
+        except OSError as error:
+            # Out of watches, or refused: the rescan still finds everything.
+            log.warning("watching by events is not possible (%s). The inbox is looked at every rescan_s instead.", error)
+            return
+        self._observer, self._watched = observer, watched
+
+    def stop(self) -> None:
+        observer, self._observer = self._observer, None
+        if observer is not None:
+            observer.stop()
+            observer.join(timeout=2)
+
+    def check(self) -> str | None:
+        """Start a new observer where the old one no longer serves; returns why, ``None`` where all is well."""
+        why = self._complaint()
+        if why is not None:
+            self.stop()
+            self.start()
+        return why
+
+    def _complaint(self) -> str | None:
+        present = {}
+        for root in self._roots:
+            with contextlib.suppress(OSError):
+                state = os.stat(root.folder)
+                present[root.folder] = (state.st_dev, state.st_ino)
+        if self._observer is None:
+            return "no observer was running" if present else None
+        if not self._observer.is_alive():
+            return "the observer's thread had ended"
+        if present != self._watched:
+            return "an inbox came, went or was replaced"
+        if any(not emitter.is_alive() for emitter in self._observer.emitters):
+            return "an emitter's thread had ended"
+        return None
