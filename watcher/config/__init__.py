@@ -15,12 +15,13 @@ from watcher.config.places import default_text, find, log_file, models_dir, stat
 from watcher.errors import ConfigError
 
 if TYPE_CHECKING:
-    from watcher.config.settings import Api, CoreML, Folder, Limits, Log, Model, Output, Settings, Watch
+    from watcher.config.reading import Problem
+    from watcher.config.settings import Api, CoreML, FolderSettings, Limits, Log, Model, Output, Settings, Watch
 
 __all__ = [
     "Api",
     "CoreML",
-    "Folder",
+    "FolderSettings",
     "Limits",
     "Log",
     "Model",
@@ -37,7 +38,7 @@ __all__ = [
     "state_dir",
 ]
 
-_CLASSES = frozenset({"Api", "CoreML", "Folder", "Limits", "Log", "Model", "Output", "Settings", "Watch"})
+_CLASSES = frozenset({"Api", "CoreML", "FolderSettings", "Limits", "Log", "Model", "Output", "Settings", "Watch"})
 
 
 def __getattr__(name: str) -> Any:
@@ -57,27 +58,32 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Setti
     """
     from pydantic import ValidationError
 
-    from watcher.config import eating, problems, reading
+    from watcher.config import eating, laying, reading
     from watcher.config.settings import Settings
 
     base = path.absolute().parent if path else Path.cwd()
     document = reading.read(path) if path else reading.Document()
-    reading.override(document, overrides or {})
-    reading.fill(document)
+    laying.override(document, overrides or {})
+    laying.fill(document)
     found = list(document.problems)
     settings = None
     if document.readable:
         try:
             settings = Settings.model_validate(document.data, context={"base": base})
         except ValidationError as error:
+            from watcher.config import problems
+
             found += problems.spell(error, document)
         found += eating.check(document, base)
     if found or settings is None:
-        raise _refusal(path, problems.render(found))
+        raise _refusal(path, found)
     return settings
 
 
-def _refusal(path: Path | None, lines: tuple[str, ...]) -> ConfigError:
+def _refusal(path: Path | None, found: list[Problem]) -> ConfigError:
+    from watcher.config.problems import render
+
+    lines = render(found)
     count = "a mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
     what = f"There is {count} in {path}" if path and len(lines) == 1 else f"There are {count} in {path}"
     if path is None:

@@ -39,9 +39,11 @@ def spell(error: ValidationError, document: Document) -> list[Problem]:
         if detail["type"] == "default_factory_not_called" or (detail["type"] == "too_short" and detail["input"]):
             continue  # follows from another mistake, which is told: a refused entry is not counted
         loc: KeyPath = detail["loc"]
+        if any(loc[:length] in document.lost for length in range(1, len(loc) + 1)):
+            continue  # the reading has told why there is no value
         if detail["type"] == "extra_forbidden":
             path, text = loc, _unknown(loc)
-        elif detail["type"] == "missing":
+        elif detail["type"] == "missing" and loc[-1] in locate(loc[:-1])[1].get("properties", {}):
             path, text = loc, f"is missing{_example(loc)}"
         else:
             path, node = locate(loc)
@@ -142,6 +144,8 @@ def _meant(value: Any, node: dict[str, Any]) -> str:
 
 
 def _example(path: KeyPath) -> str:
+    while path and isinstance(path[-1], int):
+        path = path[:-1]  # the example of a list is the whole list
     _, node = locate(path)
     key = next((step for step in reversed(path) if isinstance(step, str)), "")
     if node.get("examples"):

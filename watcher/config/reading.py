@@ -7,23 +7,19 @@ Plain words are read as YAML 1.2 reads them: only ``true`` and ``false`` are swi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from watcher.config.paths import DEFAULT_INBOX, expand
 from watcher.errors import ConfigError, explain
 
 KeyPath = tuple[str | int, ...]
 
 _MAX_BYTES = 1 << 20  # the shipped file has 5 kB; a video named by mistake is not read into memory
 _MAX_NODES = 20_000  # aliases of aliases can mean billions of values in a few lines
-_SECTIONS = ("watch", "model", "limits", "log", "api", "folders")
-_PATH_KEYS = frozenset({"inbox", "outbox", "processed", "failed", "dir", "state_dir"})
+PATH_KEYS = frozenset({"inbox", "outbox", "processed", "failed", "dir", "state_dir"})
 
 _PLAIN: tuple[tuple[str, str, str], ...] = (
     ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", "~nN\0"),
@@ -65,11 +61,15 @@ class Problem:
 
 @dataclass
 class Document:
-    """What a file says. ``lines`` holds the line (from 1) of each key path; ``typed`` what came from overrides."""
+    """What a file says. ``lines`` holds the line (from 1) of each key path; ``typed`` what came from overrides.
+
+    ``lost`` holds the paths whose value could not be read, for a reason that ``problems`` tells.
+    """
 
     data: dict[str, Any] = field(default_factory=dict)
     lines: dict[KeyPath, int] = field(default_factory=dict)
     typed: set[KeyPath] = field(default_factory=set)
+    lost: set[KeyPath] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
     readable: bool = True
 
@@ -155,6 +155,7 @@ class _Walk:
         if self._nodes > _MAX_NODES or id(node) in self._open:
             if self._nodes <= _MAX_NODES + 1:
                 self._document.refuse(line, "aliases that lead in circles or to endless values; write them out", path)
+            self._document.lost.add(path)
             return None
         self._open.add(id(node))
         try:
@@ -217,6 +218,7 @@ class _Walk:
                 return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
         except ValueError:
             kind = node.tag
+        self._document.lost.add(path)
         self._document.refuse(node.start_mark.line + 1, f"a tag such as {kind} has no meaning here; leave it out", path)
         return None
 
@@ -224,55 +226,6 @@ class _Walk:
 def _whole(text: str) -> int:
     base = {"0o": 8, "0x": 16}.get(text[:2], 10)
     return int(text, base)
-
-
-def override(document: Document, overrides: Mapping[str, Any]) -> None:
-    """Lay dotted keys over the document. Paths among the values are made absolute against the current folder."""
-    for dotted, value in overrides.items():
-        if value is None:
-            continue
-        path: KeyPath = tuple(int(p) if p.isdigit() else p for p in re.findall(r"[^.\[\]]+", dotted))
-        if path[0] == "folders" and document.data.get("folders") is None:
-            document.data["folders"] = [{"inbox": DEFAULT_INBOX}]
-        try:
-            place: Any = document.data
-            for step, after in pairwise(path):
-                if isinstance(place, dict) and place.get(str(step)) is None and isinstance(after, str):
-                    place[step] = {}
-                place = place[step]
-            place[path[-1]] = _typed(path[-1], value)
-        except (LookupError, TypeError):
-            document.refuse(0, "there is no such place in the settings to put a value", path)
-            continue
-        document.typed.add(path)
-
-
-def _typed(key: str | int, value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _typed(name, inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_typed(key, inner) for inner in value]
-    is_path = key in _PATH_KEYS or (key == "name" and str(value).lower().endswith(".onnx"))
-    if isinstance(value, Path) or (isinstance(value, str) and value and is_path):
-        try:
-            return str(expand(str(value).replace("$", "$$"), Path.cwd())).replace("$", "$$")
-        except ValueError:
-            return str(value)
-    return value
-
-
-def fill(document: Document) -> None:
-    """Sections whose keys are all commented out are there with nothing in them: they mean their defaults."""
-    data = document.data
-    for name in _SECTIONS:
-        if data.get(name, "") is None:
-            del data[name]
-    data.setdefault("folders", [{"inbox": DEFAULT_INBOX}])
-    entries = data["folders"] if isinstance(data["folders"], list) else []
-    for holder, names in [(data.get("model"), ("coreml",)), *((entry, ("output", "ignore")) for entry in entries)]:
-        for name in names:
-            if isinstance(holder, dict) and holder.get(name, "") is None:
-                del holder[name]
 
 
 def dump(values: dict[str, Any]) -> str:
@@ -291,5 +244,5 @@ def _escaped(value: Any, key: str = "") -> Any:
         return {name: _escaped(inner, name) for name, inner in value.items()}
     if isinstance(value, list):
         return [_escaped(inner, key) for inner in value]
-    is_path = key in _PATH_KEYS or (key in ("name", "file") and "/" in str(value))
+    is_path = key in PATH_KEYS or (key in ("name", "file") and "/" in str(value))
     return value.replace("$", "$$") if is_path and isinstance(value, str) else value

@@ -52,8 +52,8 @@ def checked_template(value: str) -> str:
         raise ValueError("without {stem} or {name} all maps would have one name")
     if any(sign in plain for sign in "/\\:") or not plain.isprintable():
         raise ValueError("a name cannot hold / \\ : or control characters")
-    if value.startswith((".", "{ext}")):
-        raise ValueError("a name that starts with a dot is hidden")
+    if value.format_map({**dict.fromkeys(FIELDS, ""), "stem": "s", "name": "n"}).startswith("."):
+        raise ValueError("a name that can start with a dot is hidden")
     return value
 
 
