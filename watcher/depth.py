@@ -191,10 +191,11 @@ def finish(
     if raw.ndim != 2 or 0 in raw.shape:
         raise ValueError(f"raw depth must be (h, w), not {raw.shape}")
     clean, nonfinite = _only_finite(raw)
-    depth, overshot = _enlarge(clean, size)
+    # Asked before enlarging: interpolating a flat map leaves rounding noise, which min-max would blow up to a pattern.
+    constant = not float(clean.max()) - float(clean.min()) > _CONSTANT
+    depth, overshot = (_flat(clean, size), 0) if constant else _enlarge(clean, size)
     raw_min, raw_max = float(depth.min()), float(depth.max())
     low, high = fixed_range if fixed_range is not None else (raw_min, raw_max)
-    constant = not raw_max - raw_min > _CONSTANT
     if kind == "float32":
         values: NDArray[Any] = np.subtract(low + high, depth, dtype=np.float32) if near == "black" else depth
     elif (constant and fixed_range is None) or not high - low > _CONSTANT:
@@ -218,6 +219,10 @@ def _only_finite(raw: Float32) -> tuple[Float32, int]:
     if bad == 0:
         return raw, 0
     return np.where(finite, raw, np.float32(0)), bad
+
+
+def _flat(clean: Float32, size: tuple[int, int] | None) -> Float32:
+    return np.full(size or clean.shape, clean.flat[0], np.float32)
 
 
 def _enlarge(clean: Float32, size: tuple[int, int] | None) -> tuple[Float32, int]:
