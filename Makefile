@@ -53,12 +53,17 @@ format: setup
 setup-run: $(VENV)/.run-ready
 setup: $(VENV)/.dev-ready
 
+# An environment whose Python has gone, or that moved with the checkout, is made anew.
+ifneq ($(wildcard $(VENV)/.made),)
+$(shell test "`cat $(VENV)/.made`" = "$(CURDIR)" && $(BIN)/python -c '' 2>/dev/null || rm -rf $(VENV))
+endif
+
 # A stamp is the last thing written, so that whatever was interrupted is done again.
 $(VENV)/.made: .ci/python-check.py
 	@$(PYTHON) .ci/python-check.py
 	@echo "making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@touch $@
+	@echo "$(CURDIR)" > $@
 
 $(VENV)/.run-ready: $(VENV)/.made requirements.lock pyproject.toml
 	@echo "installing what requirements.lock names (once; a minute or two)"
