@@ -11,7 +11,7 @@ import weakref
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,6 +29,7 @@ __all__ = [
     "Options",
     "Report",
     "Session",
+    "SessionLike",
     "Shape",
     "Value",
     "open_count",
@@ -54,6 +55,21 @@ def open_session(path: Path, options: Options | None = None) -> Session:
     loaded = runtime.load(path, options or Options())
     report = replace(loaded.report, load_ms=(now_s() - start) * 1000)
     return Session(loaded.inner, loaded.surface, report)
+
+
+class SessionLike(Protocol):
+    """What the engine needs of a session; the real one and the fake of the tests pass the same suite."""
+
+    report: Report
+
+    @property
+    def shape(self) -> Shape: ...
+
+    def run(self, tensor: Float32) -> Float32: ...
+
+    def warm_up(self, runs: int = 1) -> float: ...
+
+    def close(self) -> None: ...
 
 
 class Session:

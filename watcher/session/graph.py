@@ -83,7 +83,7 @@ def understand(graph: Graph, hint_px: tuple[int, int] | None, model: str) -> Sur
     wanted = ((batch, 1), (channels, 3), (height, height_px), (width, width_px))
     return Surface(
         input=entry.name,
-        output=_the_output(graph.outputs, model),
+        output=_the_output(graph.outputs, (height_px, width_px), model),
         shape=Shape(height_px, width_px, fixed),
         dtype=_FLOATS[entry.kind],
         free=tuple((name, length) for name, length in wanted if isinstance(name, str)),
@@ -128,11 +128,11 @@ def _size(height: Dim, width: Dim, hint_px: tuple[int, int] | None, model: str) 
     )
 
 
-def _the_output(outputs: Sequence[Value], model: str) -> str:
-    """The first output that can be one map; networks with helpers beside it put the map first or alone."""
-    for value in outputs:
-        if value.kind in _FLOATS and _may_be_a_map(value.shape):
-            return value.name
+def _the_output(outputs: Sequence[Value], size_px: tuple[int, int], model: str) -> str:
+    """The output that can be one map; of several the one as large as the picture, else the first."""
+    able = [value for value in outputs if value.kind in _FLOATS and _may_be_a_map(value.shape)]
+    if able:
+        return next((value.name for value in able if value.shape[-2:] == size_px), able[0].name)
     found = "; ".join(f"{value.name} {list(value.shape)} {value.kind}" for value in outputs) or "none"
     raise ModelError(
         f"no output of {model} is a depth map ({found})",

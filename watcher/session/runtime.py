@@ -14,8 +14,10 @@ from watcher.session.provider import Options, Report
 
 _ERRORS_ONLY = 3
 _PREFIX = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
-# What the runtime calls a file that is not a network it can take, however it was asked.
+# What the runtime calls a file that is not a network it can take, however it was asked; and what it calls one when
+# no option of a provider can be meant.
 _MODEL_FAULTS = {"InvalidProtobuf", "InvalidGraph", "NoSuchFile", "NotImplemented", "NoModel"}
+_MODEL_FAULTS_ON_CPU = _MODEL_FAULTS | {"InvalidArgument", "Fail"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def _create(ort: Any, path: Path, settings: Any, offers: list[provider.Offer]) -
     try:
         inner = ort.InferenceSession(str(path), settings, providers=offers, enable_fallback=False)
     except Exception as error:  # a dozen classes of its own, none of them exported
-        if type(error).__name__ in _MODEL_FAULTS:
+        faults = _MODEL_FAULTS_ON_CPU if offers[0][0] == provider.CPU else _MODEL_FAULTS
+        if type(error).__name__ in faults:
             raise ModelError(
                 f"{path.name} is not a network that ONNX Runtime can load: {first_line(error)}",
                 "Download it again, or export it with a newer or older opset.",

@@ -1,0 +1,130 @@
+"""One suite for every session: the fake of the tests and the real one on the CPU keep the same promises."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_session import FakeSession
+from networks import OPEN, network
+
+from watcher.errors import SessionError, WrongThread
+from watcher.session import Options, SessionLike, Shape, open_session
+
+KINDS = ("fake", "fake-open", "real", "real-open")
+
+
+@pytest.fixture(params=KINDS)
+def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionLike]:
+    """16x24 networks whose map is the mean of the channels."""
+    if request.param == "fake":
+        made: SessionLike = FakeSession()
+    elif request.param == "fake-open":
+        made = FakeSession(Shape(16, 24, fixed=False))
+    elif request.param == "real":
+        made = open_session(network(tmp_path / "net.onnx"))
+    else:
+        made = open_session(network(tmp_path / "net.onnx", OPEN), Options(input_px=(16, 24)))
+    yield made
+    made.close()
+
+
+def random_tensor(height: int = 16, width: int = 24) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    return np.random.default_rng(1).random((1, 3, height, width), np.float32)
+
+
+def in_a_thread(call: Callable[[], object]) -> BaseException | None:
+    """What ``call`` raises in another thread."""
+    caught: list[BaseException | None] = [None]
+
+    def body() -> None:
+        try:
+            call()
+        except BaseException as error:
+            caught[0] = error
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    return caught[0]
+
+
+def test_runs(session: SessionLike) -> None:
+    """(1, 3, h, w) float32 in, (h, w) float32 out, and the numbers are the network's."""
+    tensor = random_tensor()
+    made = session.run(tensor)
+    assert made.shape == (16, 24)
+    assert made.dtype == np.float32
+    np.testing.assert_allclose(made, tensor[0].mean(axis=0), rtol=1e-5)
+
+
+def test_a_map_belongs_to_its_caller(session: SessionLike) -> None:
+    """A second run does not write into the map of the first."""
+    first = session.run(random_tensor())
+    before = first.copy()
+    session.run(random_tensor() + 5)
+    np.testing.assert_array_equal(first, before)
+
+
+def test_says_its_shape(session: SessionLike) -> None:
+    """The shape is known before anything has run."""
+    assert (session.shape.height_px, session.shape.width_px) == (16, 24)
+
+
+def test_free_sizes_run_as_they_come(session: SessionLike) -> None:
+    """Where the size is open each run may bring its own; where it is fixed another one is refused."""
+    if session.shape.fixed:
+        with pytest.raises(SessionError):
+            session.run(random_tensor(32, 24))
+    else:
+        assert session.run(random_tensor(32, 40)).shape == (32, 40)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        np.zeros((3, 16, 24), np.float32),
+        np.zeros((2, 3, 16, 24), np.float32),
+        np.zeros((1, 1, 16, 24), np.float32),
+        np.zeros((1, 3, 16, 24), np.float64),
+        np.zeros((1, 3, 16, 24), np.uint8),
+    ],
+)
+def test_refuses_other_tensors(session: SessionLike, tensor: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> None:
+    """No batch, no gray, no other dtype: the mistake is named, the session lives on."""
+    with pytest.raises(SessionError, match="the tensor is"):
+        session.run(tensor)
+    session.run(random_tensor())
+
+
+@pytest.mark.parametrize("verb", ["run", "warm_up", "close"])
+def test_only_its_owner_touches_it(session: SessionLike, verb: str) -> None:
+    """Every other thread is refused, and the owner goes on undisturbed."""
+    calls: dict[str, Callable[[], object]] = {
+        "run": lambda: session.run(random_tensor()),
+        "warm_up": session.warm_up,
+        "close": session.close,
+    }
+    error = in_a_thread(calls[verb])
+    assert isinstance(error, WrongThread)
+    assert error.blame == "session"
+    session.run(random_tensor())
+
+
+def test_warm_up_is_reported(session: SessionLike) -> None:
+    """Warming up measures a run and puts it into the report."""
+    assert session.report.warmup_ms == 0
+    took_ms = session.warm_up(2)
+    assert took_ms > 0
+    assert session.report.warmup_ms == took_ms
+
+
+def test_closed_is_closed(session: SessionLike) -> None:
+    """A closed session may be closed again, and runs no more."""
+    session.close()
+    session.close()
+    with pytest.raises(SessionError, match="closed"):
+        session.run(random_tensor())
