@@ -20,3 +20,8 @@ def stamp(seconds: float | None = None) -> str:
     """``2026-12-01T09:30:00Z``: a moment for people and files, UTC, to the second."""
     moment = datetime.fromtimestamp(wall_s() if seconds is None else seconds, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def pause(seconds: float) -> None:
+    """Let time go by, for a display that refreshes; nothing that decides may wait like this."""
+    time.sleep(seconds)

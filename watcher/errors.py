@@ -166,7 +166,10 @@ _EXPLAINED: dict[int, tuple[str, str]] = {
         "On a Mac: System Settings > Privacy & Security > Files & Folders, allow this Python; or the file is locked.",
     ),
     errno.EACCES: ("permission is missing", "Check the owner and the mode of the folder."),
-    errno.EDEADLK: ("the file is in iCloud and has not been downloaded", "Open it once in Finder, or keep it downloaded."),
+    errno.EDEADLK: (
+        "the file is in iCloud and has not been downloaded",
+        "Open it once in Finder, or keep it downloaded.",
+    ),
     errno.EBUSY: ("the file or volume is busy", "It is tried again by itself."),
     errno.ESTALE: ("the network volume lost the file handle", "It is tried again when the volume is back."),
     errno.ENOSPC: ("the disk is full", "Make room; work goes on by itself."),

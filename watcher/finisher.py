@@ -59,9 +59,7 @@ def render(raw: Raw, settings: OutputSettings, about: Mapping[str, Any]) -> tupl
     if finished.nonfinite:
         log.warning("%s: %d values of the network's output were not finite and became 0", raw.frame, finished.nonfinite)
     texts = {key: str(value) for key, value in facts.items()}
-    outputs = [
-        Output(imagefile.extension(settings.format), imagefile.encode(finished.values, settings.format, texts))
-    ]
+    outputs = [Output(imagefile.extension(settings.format), imagefile.encode(finished.values, settings.format, texts))]
     if settings.preview != "none":
         outputs.append(Output(".preview.jpg", imagefile.preview(finished.values, settings.preview)))
     if settings.sidecar:
@@ -71,8 +69,13 @@ def render(raw: Raw, settings: OutputSettings, about: Mapping[str, Any]) -> tupl
 
 class Finisher:
     def __init__(
-        self, folders: Sequence[Folder], journal: Path, about: Callable[[], Mapping[str, Any]], ended: Ended,
-        *, threads: int = 2,
+        self,
+        folders: Sequence[Folder],
+        journal: Path,
+        about: Callable[[], Mapping[str, Any]],
+        ended: Ended,
+        *,
+        threads: int = 2,
     ) -> None:
         self.stopping = threading.Event()
         self.failure: BaseException | None = None

@@ -315,7 +315,23 @@ class Journal:
 
 
 def _row(values: tuple[Any, ...]) -> Row:
-    row_id, inbox, key, rel, size, mtime_ns, state, attempts, interruptions, alone, began, ended, base, reason, filed = values
+    (
+        row_id,
+        inbox,
+        key,
+        rel,
+        size,
+        mtime_ns,
+        state,
+        attempts,
+        interruptions,
+        alone,
+        began,
+        ended,
+        base,
+        reason,
+        filed,
+    ) = values
     texts = [os.fsdecode(value) for value in (inbox, key, rel, base)]
     return Row(
         id=row_id,

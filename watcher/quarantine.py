@@ -98,9 +98,7 @@ def _source_path(reason_path: Path, found: dict[str, Any]) -> Path | None:
     exact = reason_path.with_name(begin)
     if os.path.lexists(exact):
         return exact
-    fitting = [
-        name for name in os.listdir(reason_path.parent) if name.startswith(begin) and not name.endswith(SUFFIX)
-    ]
+    fitting = [name for name in os.listdir(reason_path.parent) if name.startswith(begin) and not name.endswith(SUFFIX)]
     return reason_path.with_name(min(fitting)) if fitting else None
 
 

@@ -57,9 +57,10 @@ def read_evidence(state_dir: Path) -> Evidence:
 
 
 def clear_evidence(state_dir: Path) -> None:
-    for name in (CRASH_FILE, LAST_WORDS_FILE):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(state_dir / name)
+    with contextlib.suppress(FileNotFoundError):
+        os.truncate(state_dir / CRASH_FILE, 0)  # not removed: this process has it open for its own trace
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(state_dir / LAST_WORDS_FILE)
 
 
 def recover(journal: Journal, folders: Sequence[Folder], state_dir: Path, max_attempts: int) -> int:
@@ -84,9 +85,7 @@ def recover(journal: Journal, folders: Sequence[Folder], state_dir: Path, max_at
     return len(open_rows)
 
 
-def _recover_one(
-    journal: Journal, folders: Sequence[Folder], row: Row, evidence: Evidence, max_attempts: int
-) -> None:
+def _recover_one(journal: Journal, folders: Sequence[Folder], row: Row, evidence: Evidence, max_attempts: int) -> None:
     if _folder_of(folders, row) is None:
         journal.give_back(row.id)  # its folder is no longer in the settings
         return
@@ -98,7 +97,9 @@ def _recover_one(
     given_up = row.alone and (attempts >= max_attempts or interruptions >= max_attempts * _INTERRUPTIONS_FACTOR)
     if given_up:
         what = _what_happened(evidence, attempts if blamed else interruptions)
-        journal.fail(row.id, reason("crash" if evidence.crash else "hang" if blamed else "killed", what, "", row.attempts))
+        journal.fail(
+            row.id, reason("crash" if evidence.crash else "hang" if blamed else "killed", what, "", row.attempts)
+        )
         log.error("#%d %s: given up: %s", row.id, row.rel, what)
     else:
         journal.suspect(row.id)

@@ -90,7 +90,21 @@ def free_bytes(folder: Path) -> int:
 
 
 _NETWORK_TYPES = frozenset(
-    ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afpfs", "afs", "9p", "ceph", "glusterfs", "davfs", "fuse.sshfs", "fuse.rclone")
+    (
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "afpfs",
+        "afs",
+        "9p",
+        "ceph",
+        "glusterfs",
+        "davfs",
+        "fuse.sshfs",
+        "fuse.rclone",
+    )
 )
 _MNT_LOCAL = 0x1000
 _DARWIN_FLAGS_AT = 64  # struct statfs with 64-bit inodes: f_flags

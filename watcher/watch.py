@@ -71,7 +71,9 @@ class Watch:
             observer.start()
         except OSError as error:
             # Out of watches, or refused: the rescan still finds everything.
-            log.warning("watching by events is not possible (%s). The inbox is looked at every rescan_s instead.", error)
+            log.warning(
+                "watching by events is not possible (%s). The inbox is looked at every rescan_s instead.", error
+            )
             return
         self._observer, self._watched = observer, watched
 

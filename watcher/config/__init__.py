@@ -11,17 +11,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from watcher.config.places import default_text, find, log_file, models_dir, state_dir
+from watcher.config.places import default_text, find, locks_dir, log_file, models_dir, state_dir, user_file
 from watcher.errors import ConfigError
 
 if TYPE_CHECKING:
     from watcher.config.reading import Problem
-    from watcher.config.settings import Api, CoreML, FolderSettings, Limits, Log, Model, Output, Settings, Watch
+    from watcher.config.settings import Api, CoreML, Folder, Limits, Log, Model, Output, Settings, Watch
 
 __all__ = [
     "Api",
     "CoreML",
-    "FolderSettings",
+    "Folder",
     "Limits",
     "Log",
     "Model",
@@ -31,14 +31,16 @@ __all__ = [
     "default_text",
     "find",
     "load",
+    "locks_dir",
     "log_file",
     "models_dir",
     "schema",
     "show",
     "state_dir",
+    "user_file",
 ]
 
-_CLASSES = frozenset({"Api", "CoreML", "FolderSettings", "Limits", "Log", "Model", "Output", "Settings", "Watch"})
+_CLASSES = frozenset({"Api", "CoreML", "Folder", "Limits", "Log", "Model", "Output", "Settings", "Watch"})
 
 
 def __getattr__(name: str) -> Any:

@@ -64,6 +64,11 @@ def default_state_dir() -> Path:
     return platformdirs.user_data_path(_NAME, appauthor=False)
 
 
+def locks_dir() -> Path:
+    """Folder of the locks of inboxes: the same for every configuration of one user. It need not exist."""
+    return default_state_dir() / "locks"
+
+
 def models_dir(settings: Settings) -> Path:
     """Folder of pulled models. It need not exist."""
     return settings.model.dir or default_state_dir() / "models"

@@ -91,7 +91,7 @@ def _resolved(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
 def allowed(node: dict[str, Any]) -> str:
     """What a setting takes, in words, from its schema."""
     if "anyOf" in node:
-        return _either([allowed(each) for each in node["anyOf"]])
+        return _either([word for each in node["anyOf"] for word in each.get("enum", [allowed(each)])])
     if "const" in node:
         return json.dumps(node["const"]).strip('"')
     if "enum" in node:

@@ -50,7 +50,7 @@ class Output(Section):
     )
 
 
-class FolderSettings(Section):
+class Folder(Section):
     """One inbox and where its frames go."""
 
     inbox: AnyPath = Field(description="The folder that is watched.", examples=[DEFAULT_INBOX])
@@ -206,14 +206,14 @@ class Api(Section):
     port: int = Field(default=8765, ge=1, le=65535, description="Port of the service.")
 
 
-def _one_folder() -> tuple[FolderSettings, ...]:
-    return (FolderSettings.model_validate({"inbox": DEFAULT_INBOX}),)
+def _one_folder() -> tuple[Folder, ...]:
+    return (Folder.model_validate({"inbox": DEFAULT_INBOX}),)
 
 
 class Settings(Section):
     """Everything; every key has a default, so an empty file works."""
 
-    folders: Annotated[tuple[FolderSettings, ...], BeforeValidator(as_tuple)] = Field(
+    folders: Annotated[tuple[Folder, ...], BeforeValidator(as_tuple)] = Field(
         default_factory=_one_folder, min_length=1, description="The inboxes, each with its own destinations and output."
     )
     watch: Watch = Field(default_factory=lambda: Watch(), description="How files are noticed.")

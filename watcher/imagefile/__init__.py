@@ -5,7 +5,7 @@ Everything here may be called from several threads at once.
 
 from __future__ import annotations
 
-from .picture import Picture
+from .picture import Array, Picture
 from .reading import decode
 from .showing import COLOURS, contact_sheet, preview
 from .sniff import HEAD_BYTES, NAMES, claims_picture, sniff
@@ -17,6 +17,7 @@ __all__ = [
     "FORMATS",
     "HEAD_BYTES",
     "NAMES",
+    "Array",
     "Picture",
     "claims_picture",
     "contact_sheet",

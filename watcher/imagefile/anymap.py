@@ -8,7 +8,7 @@ import numpy as np
 
 from watcher.errors import Corrupt, Truncated, Unsupported
 
-from .picture import Limits, Pixels, Stored
+from .picture import Array, Limits, Stored
 
 _MORE = "Copy it again; the file is not all there."
 _SPACE = rb"(?:\s|#[^\n]*\n)+"
@@ -48,7 +48,7 @@ def _header(name: str, data: bytes) -> Truncated | Corrupt:
     return Corrupt(f"the header of the {name} makes no sense", "Export it again.")
 
 
-def _numbers(body: bytes, count: int, kind: int, top: int) -> Pixels:
+def _numbers(body: bytes, count: int, kind: int, top: int) -> Array:
     if kind >= 4:
         dtype = np.dtype(">u2" if top > 255 else np.uint8)
         if len(body) < count * dtype.itemsize:
@@ -61,7 +61,7 @@ def _numbers(body: bytes, count: int, kind: int, top: int) -> Pixels:
     return np.array(words[:count]).astype(np.uint16)
 
 
-def _bits(body: bytes, width: int, height: int) -> Pixels:
+def _bits(body: bytes, width: int, height: int) -> Array:
     stride = (width + 7) // 8
     if len(body) < stride * height:
         raise Truncated("the PBM ends before its picture does", _MORE)
@@ -69,7 +69,7 @@ def _bits(body: bytes, width: int, height: int) -> Pixels:
     return np.unpackbits(rows, axis=1)[:, :width]
 
 
-def _scaled(values: Pixels, top: int) -> Pixels:
+def _scaled(values: Array, top: int) -> Array:
     target: type[np.uint8] | type[np.uint16] = np.uint8 if top < 256 else np.uint16
     full = int(np.iinfo(target).max)
     if top == full:
@@ -112,8 +112,8 @@ def hdr(data: bytes, limits: Limits) -> Stored:
     return Stored(linear.astype(np.float32), width, height, bits=32, scene=True)
 
 
-def _rgbe(body: memoryview, width: int, height: int) -> Pixels:
-    """(height, width, 4) uint8 (Ward, Graphics Gems II, "Real Pixels"; the run-length form of Radiance 2)."""
+def _rgbe(body: memoryview, width: int, height: int) -> Array:
+    """(height, width, 4) uint8 (Ward, Graphics Gems II, "Real Array"; the run-length form of Radiance 2)."""
     if not 8 <= width <= 32767 or bytes(body[:2]) != b"\x02\x02":
         if len(body) < 4 * width * height:
             raise Truncated("the HDR ends before its picture does", _MORE)
@@ -128,7 +128,7 @@ def _rgbe(body: memoryview, width: int, height: int) -> Pixels:
     return out.transpose(0, 2, 1)
 
 
-def _run(body: memoryview, at: int, line: Pixels) -> int:
+def _run(body: memoryview, at: int, line: Array) -> int:
     here = 0
     while here < len(line):
         if at + 1 >= len(body):

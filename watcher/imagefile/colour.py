@@ -7,16 +7,17 @@ import io
 import numpy as np
 
 from . import light, profile
-from .picture import Pixels, Stored
+from .picture import Array, Stored
 
 _SRGB_GAMMA = 1 / 2.2
 # Linear sRGB from XYZ under D50, scaled: for CIELab, whose white is D50 (ICC.1:2022, annex A).
 _D50 = (0.9642, 1.0, 0.8249)
 
 
-def to_srgb(stored: Stored) -> tuple[Pixels, tuple[str, ...]]:
+def to_srgb(stored: Stored) -> tuple[Array, tuple[str, ...]]:
     """((H, W, 3) sRGB of the same dtype as stored, notes). Gray becomes three equal channels."""
-    samples, notes = stored.samples, ()
+    samples = stored.samples
+    notes: tuple[str, ...] = ()
     if stored.space == "LAB":
         return _from_lab(samples), ("converted from CIELab",)
     if samples.dtype == np.float32:
@@ -36,12 +37,12 @@ def _full(dtype: np.dtype[np.generic]) -> int:
     return 65535 if dtype == np.uint16 else 255
 
 
-def _quantised(values: light.Float32, like: Pixels) -> Pixels:
+def _quantised(values: light.Float32, like: Array) -> Array:
     full = _full(like.dtype)
     return (np.clip(values, 0.0, 1.0) * full + 0.5).astype(like.dtype)
 
 
-def _from_float(stored: Stored) -> tuple[Pixels, tuple[str, ...]]:
+def _from_float(stored: Stored) -> tuple[Array, tuple[str, ...]]:
     values, bad = light.finite(stored.samples)
     notes: tuple[str, ...] = (f"{bad} values were not finite",) if bad else ()
     linear = profile.to_linear_srgb(values, stored.icc) if stored.icc else None
@@ -52,7 +53,7 @@ def _from_float(stored: Stored) -> tuple[Pixels, tuple[str, ...]]:
     return shown, (*notes, said)
 
 
-def _from_icc(samples: Pixels, icc: bytes, space: str) -> tuple[Pixels, tuple[str, ...]]:
+def _from_icc(samples: Array, icc: bytes, space: str) -> tuple[Array, tuple[str, ...]]:
     from PIL import ImageCms
 
     try:
@@ -63,7 +64,7 @@ def _from_icc(samples: Pixels, icc: bytes, space: str) -> tuple[Pixels, tuple[st
         if opened.profile.xcolor_space.strip() != space:
             return samples, ("its colour profile belongs to another kind of picture and was ignored",)
         if samples.dtype == np.uint16:
-            exact = profile.to_linear_srgb(samples.astype(np.float32) / 65535, icc)
+            exact = profile.to_linear_srgb(samples.astype(np.float32) / np.float32(65535), icc)
             if exact is not None:
                 return _quantised(light.encode_srgb(exact), samples), (f"converted from {name}",)
             eight = _through_lcms((samples >> 8).astype(np.uint8), opened, space)
@@ -73,7 +74,7 @@ def _from_icc(samples: Pixels, icc: bytes, space: str) -> tuple[Pixels, tuple[st
         return samples, ("its colour profile is damaged and was ignored",)
 
 
-def _through_lcms(samples: Pixels, opened: object, space: str) -> Pixels:
+def _through_lcms(samples: Array, opened: object, space: str) -> Array:
     """8-bit samples through Little CMS, relative colorimetric with black point compensation."""
     from PIL import Image, ImageCms
 
@@ -92,7 +93,7 @@ def _through_lcms(samples: Pixels, opened: object, space: str) -> Pixels:
     return np.asarray(shown if shown is not None else image)
 
 
-def _from_coded(samples: Pixels, primaries: int, transfer: int) -> tuple[Pixels, tuple[str, ...]]:
+def _from_coded(samples: Array, primaries: int, transfer: int) -> tuple[Array, tuple[str, ...]]:
     signal = _rgb(samples).astype(np.float32) / np.float32(_full(samples.dtype))
     linear, hdr = light.from_coded(signal, primaries, transfer)
     shown = light.display(linear)[0] if hdr else light.encode_srgb(linear)
@@ -100,7 +101,7 @@ def _from_coded(samples: Pixels, primaries: int, transfer: int) -> tuple[Pixels,
     return _quantised(shown, samples), (f"converted from {' '.join(filter(None, names))}",)
 
 
-def _from_gamma(samples: Pixels, gamma: float) -> Pixels:
+def _from_gamma(samples: Array, gamma: float) -> Array:
     """PNG 3rd edition, 13.13: sample = light ** gamma, so light = sample ** (1 / gamma), then the sRGB curve."""
     full = _full(samples.dtype)
     ramp = np.linspace(0, 1, full + 1, dtype=np.float32)
@@ -108,14 +109,14 @@ def _from_gamma(samples: Pixels, gamma: float) -> Pixels:
     return (table * full + 0.5).astype(samples.dtype)[samples]
 
 
-def _from_cmyk(samples: Pixels) -> Pixels:
+def _from_cmyk(samples: Array) -> Array:
     """CMYK (0 = no ink) without a profile: each ink only takes light away."""
     full = _full(samples.dtype)
     free = full - samples.astype(np.uint32)
     return ((free[..., :3] * free[..., 3:] + full // 2) // full).astype(samples.dtype)
 
 
-def _from_lab(samples: Pixels) -> Pixels:
+def _from_lab(samples: Array) -> Array:
     """CIELab (H, W, 3) as TIFF stores it (L 0..full, a and b signed; TIFF 6.0 section 23) to sRGB."""
     sixteen = samples.dtype == np.uint16
     full, signed = _full(samples.dtype), np.int16 if sixteen else np.int8
@@ -127,5 +128,5 @@ def _from_lab(samples: Pixels) -> Pixels:
     return _quantised(light.encode_srgb((xyz @ profile.SRGB_FROM_D50.T).astype(np.float32)), samples)
 
 
-def _rgb(samples: Pixels) -> Pixels:
+def _rgb(samples: Array) -> Array:
     return samples if samples.ndim == 3 else np.repeat(samples[..., None], 3, axis=2)

@@ -11,7 +11,7 @@ import numpy as np
 
 from watcher.errors import Corrupt, Truncated, Unsupported
 
-from .picture import Limits, Pixels, Stored
+from .picture import Array, Limits, Stored
 
 _MORE = "Copy or render it again; the file is not all there."
 _AGAIN = "Render it again."
@@ -50,7 +50,7 @@ def read(data: bytes, limits: Limits) -> Stored:
     limits.check(x1 - x0 + 1, y1 - y0 + 1, len(data))
     limits.check(frame[2] - frame[0] + 1, frame[3] - frame[1] + 1, len(data))
     _check_chunks(data, found, y1 - y0 + 1)
-    import OpenEXR
+    import OpenEXR  # type: ignore[import-not-found]
 
     with OpenEXR.File(io.BytesIO(data), separate_channels=True, num_threads=0) as file:
         planes = {name: channel.pixels for name, channel in file.parts[0].channels.items()}
@@ -94,7 +94,7 @@ def header(data: bytes) -> Header:
 
 
 def _check_chunks(data: bytes, found: Header, rows: int) -> None:
-    """Scan-line files: every entry of the offset table must point inside the file, and the last chunk must end there."""
+    """Scan-line files: the offset table must be filled, and the last chunk must end inside the file."""
     if found.flags & 0x1A00:  # tiled, deep or multi-part: the library checks those
         return
     lines = _LINES.get((found.attributes.get("compression") or b"\0")[0], 1)
@@ -110,7 +110,7 @@ def _check_chunks(data: bytes, found: Header, rows: int) -> None:
         raise Truncated("the EXR ends before its picture does", _MORE)
 
 
-def _chosen(planes: dict[str, Any], shape: tuple[int, int]) -> tuple[Pixels, tuple[str, ...]]:
+def _chosen(planes: dict[str, Any], shape: tuple[int, int]) -> tuple[Array, tuple[str, ...]]:
     full = {name: plane for name, plane in planes.items() if plane.shape == shape}
     layers = ["", *sorted({name.rpartition(".")[0] + "." for name in full if "." in name})]
     for layer in layers:
@@ -125,7 +125,7 @@ def _chosen(planes: dict[str, Any], shape: tuple[int, int]) -> tuple[Pixels, tup
     return np.asarray(full[single], np.float32), notes
 
 
-def _placed(samples: Pixels, origin: tuple[int, int], frame: tuple[int, int, int, int]) -> Pixels:
+def _placed(samples: Array, origin: tuple[int, int], frame: tuple[int, int, int, int]) -> Array:
     """Samples of the data window, whose corner is ``origin``, on the display window ``frame``."""
     x0, y0, x1, y1 = frame
     height, width = y1 - y0 + 1, x1 - x0 + 1

@@ -9,14 +9,14 @@ import numpy as np
 
 from . import exr
 from .deflate import compress
-from .picture import Pixels
+from .picture import Array
 
 _LEAD = "depth:"
 _LINES = 16  # rows of a ZIP chunk
 _ZIP = b"\3"
 
 
-def encode(array: Pixels, facts: Mapping[str, str], channel: str = "Z") -> bytes:
+def encode(array: Array, facts: Mapping[str, str], channel: str = "Z") -> bytes:
     """(H, W) float32 as an OpenEXR 2.0 file (OpenEXR file layout, one part, increasing y) with one FLOAT channel."""
     height, width = array.shape
     window = struct.pack("<4i", 0, 0, width - 1, height - 1)
@@ -47,7 +47,7 @@ def _attribute(name: str, kind: str, value: bytes) -> bytes:
     return name.encode("latin-1", "replace") + b"\0" + kind.encode() + b"\0" + struct.pack("<i", len(value)) + value
 
 
-def _chunk(array: Pixels, top: int) -> bytes:
+def _chunk(array: Array, top: int) -> bytes:
     """Sixteen rows: bytes at even places, then at odd ones, each less the one before plus 128, then deflated."""
     raw = np.ascontiguousarray(array[top : top + _LINES], dtype="<f4").view(np.uint8).reshape(-1)
     sorted_ = np.concatenate((raw[0::2], raw[1::2]))

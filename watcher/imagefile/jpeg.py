@@ -11,7 +11,7 @@ import numpy as np
 from watcher.errors import Corrupt, Truncated, Unsupported
 
 from . import orientation
-from .picture import Limits, Pixels, Stored
+from .picture import Array, Limits, Stored
 from .structure import jpeg_end
 
 _FILL = re.compile(rb"\xff+([^\x00\xff])")
@@ -105,7 +105,7 @@ def _take(found: Segments, code: int, segment: bytes) -> None:
         found.several = True
 
 
-def _decode(clean: bytes, factor: int) -> Pixels:
+def _decode(clean: bytes, factor: int) -> Array:
     """(h, w[, 3 or 4]) uint8 by libjpeg; h and w divided by 1, 2, 4 or 8, never by more than ``factor``."""
     from .library import open_image
 
@@ -116,14 +116,14 @@ def _decode(clean: bytes, factor: int) -> Pixels:
         return np.asarray(image)
 
 
-def _flat_below(samples: Pixels) -> bool:
+def _flat_below(samples: Array) -> bool:
     """Whether the last rows are all of one colour: what libjpeg paints where the data ran out."""
     last = samples[-1:]
     return bool((last == last[:, -1:]).all()) and samples.shape[1] > 1
 
 
-def _short(clean: bytes, factor: int, samples: Pixels) -> bool:
-    """Whether the scan ended too early: a complete picture ignores what follows its last block, a short one drinks it."""
+def _short(clean: bytes, factor: int, samples: Array) -> bool:
+    """Whether the scan ended too early: a complete picture ignores what follows its last block, a short one eats it."""
     noise = np.random.default_rng(0).integers(0, 255, 4096, np.uint8).tobytes()
     try:
         again = _decode(clean.removesuffix(b"\xff\xd9") + noise + b"\xff\xd9", factor)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from watcher.errors import Corrupt
 
-from .picture import Pixels
+from .picture import Array
 
 Float32 = NDArray[np.float32]
 
@@ -28,7 +28,7 @@ _TO_BT709: dict[int, tuple[tuple[float, ...], ...]] = {
 NAMED_PRIMARIES = {9: "BT.2020", 12: "Display P3"}
 
 
-def finite(values: Pixels) -> tuple[Float32, int]:
+def finite(values: Array) -> tuple[Float32, int]:
     """(values with NaN as 0 and infinities as the largest finite value, how many were replaced), float32.
 
     Raises Corrupt when no value is finite.
@@ -102,7 +102,7 @@ def from_hlg(signal: Float32) -> Float32:
     x = np.clip(signal, 0.0, 1.0)
     scene = np.where(x <= 0.5, x * x / 3.0, (np.exp((x - c) / a) + b) / 12.0)
     luma = np.maximum(scene @ np.array((0.2627, 0.6780, 0.0593)), 1e-9)[..., None]
-    return (scene * np.power(luma, 0.2) * (1000 / 203)).astype(np.float32)
+    return np.asarray(scene * np.power(luma, 0.2) * (1000 / 203), np.float32)
 
 
 def from_coded(signal: Float32, primaries: int, transfer: int) -> tuple[Float32, bool]:

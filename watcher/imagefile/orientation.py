@@ -7,16 +7,16 @@ import io
 import numpy as np
 
 from . import tiff_structure
-from .picture import Pixels
+from .picture import Array
 
 
 def from_exif(block: bytes) -> int:
-    """Orientation 1..8 of an EXIF block (with or without its ``Exif\\0\\0``); 1 when absent, out of range or damaged."""
+    """Orientation 1..8 of an EXIF block, with or without its lead; 1 when absent, out of range or damaged."""
     block = block[6:] if block.startswith(b"Exif\0") else block
     return tiff_structure.orientation(io.BytesIO(block), len(block))
 
 
-def upright(array: Pixels, orientation: int) -> Pixels:
+def upright(array: Array, orientation: int) -> Array:
     """(h, w[, c]) as stored to upright, without copying; EXIF 2.32, tag 274. 5..8 swap the sides."""
     if orientation in (2, 3):
         array = array[:, ::-1]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from watcher.errors import TooLarge
 
-Pixels = NDArray[Any]
+Array = NDArray[Any]
 Bytes = NDArray[np.uint8]
 
 BOMB_PIXELS = 50_000_000
@@ -23,15 +23,15 @@ class Picture:
 
     ``pixels`` (H, W, 3) RGB, uint8 0..255 | uint16 0..65535 | float32 0..1, sRGB, display-referred.
     ``height_px``/``width_px``: upright size of the source; ``pixels`` may be smaller when reduced decoding was allowed.
-    ``alpha`` (H, W) of the pixels' size, uint8 | uint16, 0 = transparent, or None. ``pixels`` are never multiplied by it.
+    ``alpha`` (H, W) of the pixels' size, uint8 | uint16, 0 = transparent, or None; ``pixels`` are as stored below it.
     ``bits`` per sample as stored. ``orientation`` 1..8 as stored (already applied). ``notes``: what a person may want
     to know ("first of 9 frames").
     """
 
-    pixels: Pixels
+    pixels: Array
     height_px: int
     width_px: int
-    alpha: Pixels | None = None
+    alpha: Array | None = None
     format: str = ""
     bits: int = 8
     orientation: int = 1
@@ -78,10 +78,10 @@ class Stored:
     ``scene``: float samples are linear light of any range.
     """
 
-    samples: Pixels
+    samples: Array
     width: int
     height: int
-    alpha: Pixels | None = None
+    alpha: Array | None = None
     bits: int = 8
     orientation: int = 1
     space: str = "RGB"

@@ -11,7 +11,7 @@ import numpy as np
 from watcher.errors import Corrupt, Truncated
 
 from . import orientation
-from .picture import Limits, Pixels, Stored
+from .picture import Array, Limits, Stored
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _NOTED = frozenset((b"iCCP", b"cICP", b"sRGB", b"gAMA", b"eXIf", b"acTL", b"zTXt", b"tEXt"))
@@ -91,12 +91,15 @@ def _take(chunks: Chunks, name: bytes, chunk: bytes) -> None:
             if len(body) != 13:
                 raise Corrupt("the header of the PNG makes no sense", _AGAIN)
         chunks.data_bytes += len(body) if name == b"IDAT" else 0
-    elif name in _NOTED and len(body) <= _MOST_PROFILE_BYTES:
-        if name not in (b"zTXt", b"tEXt") or body[:16] == b"Raw profile type":
-            chunks.noted.setdefault(name, bytes(body))
+    elif name in _NOTED and len(body) <= _MOST_PROFILE_BYTES and _wanted(name, bytes(body[:16])):
+        chunks.noted.setdefault(name, bytes(body))
 
 
-def _decode(clean: bytes, bits: int) -> tuple[Pixels, Pixels | None]:
+def _wanted(name: bytes, lead: bytes) -> bool:
+    return name not in (b"zTXt", b"tEXt") or lead == b"Raw profile type"
+
+
+def _decode(clean: bytes, bits: int) -> tuple[Array, Array | None]:
     import cv2
 
     array = cv2.imdecode(np.frombuffer(clean, np.uint8), cv2.IMREAD_UNCHANGED)

@@ -1,4 +1,4 @@
-"""PNG maps, gray, 8 or 16 bits: every row filtered with Up, deflated fast, facts as text. And their facts, read back."""
+"""PNG maps, gray, 8 or 16 bits: rows filtered with Up and deflated fast, facts as text; and the facts read back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from .deflate import compress
-from .picture import Pixels
+from .picture import Array
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _UP = 2
@@ -19,7 +19,7 @@ _MOST_TEXT_BYTES = 1 << 20
 _BAND_BYTES = 1 << 20
 
 
-def encode(array: Pixels, facts: Mapping[str, str]) -> bytes:
+def encode(array: Array, facts: Mapping[str, str]) -> bytes:
     """(H, W) uint8 or uint16 as a gray PNG (3rd edition), facts as one iTXt chunk each, before the pixels."""
     height, width = array.shape
     header = struct.pack(">IIBBBBB", width, height, array.dtype.itemsize * 8, 0, 0, 0, 0)
@@ -31,7 +31,7 @@ def encode(array: Pixels, facts: Mapping[str, str]) -> bytes:
     return b"".join((_SIGNATURE, _chunk(b"IHDR", header), *texts, pixels, _chunk(b"IEND", b"")))
 
 
-def _filtered(array: Pixels) -> memoryview:
+def _filtered(array: Array) -> memoryview:
     """Rows of big-endian bytes, each less the row above (mod 256), behind their filter byte (PNG 9.2)."""
     height, width = array.shape
     row = width * array.dtype.itemsize
@@ -45,7 +45,7 @@ def _filtered(array: Pixels) -> memoryview:
         np.subtract(flat[:1], above, out=out[top : top + 1, 1:])
         np.subtract(flat[1:], flat[:-1], out=out[top + 1 : top + len(flat), 1:])
         above = flat[-1:]
-    return memoryview(out).cast("B")
+    return out.data.cast("B")
 
 
 def _chunk(name: bytes, body: bytes) -> bytes:

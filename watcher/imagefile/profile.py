@@ -32,7 +32,7 @@ def to_linear_srgb(values: Float32, icc: bytes) -> Float32 | None:
         return None
     matrix = (SRGB_FROM_D50 @ np.array(columns).T).astype(np.float32)
     linear = np.stack([np.asarray(curve(values[..., at]), np.float32) for at, curve in enumerate(curves)], axis=-1)
-    return linear @ matrix.T
+    return np.asarray(linear @ matrix.T, np.float32)
 
 
 def _tags(icc: bytes) -> dict[bytes, bytes]:

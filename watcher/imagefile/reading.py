@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,9 +13,9 @@ from watcher.frame import Wholeness
 
 from . import anymap, colour, exr, heif, jpeg, plain, png, tiff
 from .orientation import swaps_sides, upright
-from .picture import Limits, Picture, Pixels, Stored
+from .picture import Array, Limits, Picture, Stored
 from .sniff import HEAD_BYTES, describe, sniff
-from .wholeness import wholeness
+from .wholeness import SIZED_IN_FRONT, wholeness
 
 _READERS: dict[str, Callable[[bytes, Limits], Stored]] = {
     "jpeg": jpeg.read,
@@ -40,6 +41,8 @@ def decode(data: bytes, *, max_pixels: int, min_side_px: int = 0) -> Picture:
     """
     name = _recognised(data)
     limits = Limits(max_pixels, min_side_px)
+    if name in SIZED_IN_FRONT and wholeness(io.BytesIO(data), len(data)) is Wholeness.PARTIAL:
+        raise _cut_short(name)
     try:
         stored = _READERS[name](data, limits)
         return _finished(name, stored, limits)
@@ -50,10 +53,12 @@ def decode(data: bytes, *, max_pixels: int, min_side_px: int = 0) -> Picture:
     except Exception as error:  # whatever a decoder throws at hostile bytes, it is the file's fault
         said = str(error).strip().rstrip(".") or type(error).__name__
         if wholeness(io.BytesIO(data), len(data)) is Wholeness.PARTIAL or "truncated" in said.lower():
-            raise Truncated(
-                f"the {name.upper()} ends before its picture does", "Copy it again; the file is not all there."
-            ) from error
+            raise _cut_short(name) from error
         raise Corrupt(f"the {name.upper()} cannot be decoded ({said[:200]})", "Export or copy it again.") from error
+
+
+def _cut_short(name: str) -> Truncated:
+    return Truncated(f"the {name.upper()} ends before its picture does", "Copy it again; the file is not all there.")
 
 
 def _recognised(data: bytes) -> str:
@@ -75,7 +80,7 @@ def _finished(name: str, stored: Stored, limits: Limits) -> Picture:
     samples, alpha = _reduced(stored.samples, factor), stored.alpha
     if alpha is not None:
         alpha = np.ascontiguousarray(upright(_reduced(alpha, factor), stored.orientation))
-    pixels, said = colour.to_srgb(_with(stored, samples))
+    pixels, said = colour.to_srgb(replace(stored, samples=samples))
     turned = swaps_sides(stored.orientation)
     return Picture(
         pixels=np.ascontiguousarray(upright(pixels, stored.orientation)),
@@ -89,17 +94,11 @@ def _finished(name: str, stored: Stored, limits: Limits) -> Picture:
     )
 
 
-def _reduced(samples: Pixels, factor: int) -> Pixels:
-    """Each block of ``factor`` x ``factor`` pixels as its mean; a rest at the right and below becomes part of the last."""
+def _reduced(samples: Array, factor: int) -> Array:
+    """Each block of ``factor`` x ``factor`` pixels as its mean; a rest at the right and below is shared out."""
     if factor < 2:
         return samples
     import cv2
 
     size = (samples.shape[1] // factor, samples.shape[0] // factor)
     return cv2.resize(samples, size, interpolation=cv2.INTER_AREA)
-
-
-def _with(stored: Stored, samples: Pixels) -> Stored:
-    from dataclasses import replace
-
-    return stored if samples is stored.samples else replace(stored, samples=samples)

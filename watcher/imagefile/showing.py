@@ -8,7 +8,7 @@ import numpy as np
 
 from watcher.errors import UsageError
 
-from .picture import Pixels
+from .picture import Array
 
 COLOURS: tuple[str, ...] = ("inferno", "turbo", "magma", "gray")
 _QUALITY = 90
@@ -16,7 +16,7 @@ _GAP_PX = 12
 _PAPER = 245
 
 
-def preview(map01: Pixels, colours: str) -> bytes:
+def preview(map01: Array, colours: str) -> bytes:
     """A JPEG of a map (H, W), float 0..1 or uint16, in ``inferno``, ``turbo``, ``magma`` or ``gray``.
 
     Raises UsageError for other colours.
@@ -24,7 +24,7 @@ def preview(map01: Pixels, colours: str) -> bytes:
     return _jpeg(coloured(map01, colours))
 
 
-def coloured(map01: Pixels, colours: str) -> Pixels:
+def coloured(map01: Array, colours: str) -> Array:
     """(H, W) float 0..1 or uint16 as (H, W, 3) uint8 RGB; values outside 0..1 are clipped, NaN counts as 0."""
     import cv2
 
@@ -34,10 +34,10 @@ def coloured(map01: Pixels, colours: str) -> Pixels:
     if colours == "gray":
         return np.repeat(gray[..., None], 3, axis=2)
     table = {"inferno": cv2.COLORMAP_INFERNO, "turbo": cv2.COLORMAP_TURBO, "magma": cv2.COLORMAP_MAGMA}[colours]
-    return cv2.cvtColor(cv2.applyColorMap(gray, table), cv2.COLOR_BGR2RGB)
+    return np.asarray(cv2.cvtColor(cv2.applyColorMap(gray, table), cv2.COLOR_BGR2RGB))
 
 
-def contact_sheet(pairs: Sequence[tuple[Pixels, Pixels]], width_px: int) -> bytes:
+def contact_sheet(pairs: Sequence[tuple[Array, Array]], width_px: int) -> bytes:
     """A JPEG of ``width_px``: each row a picture (h, w, 3) uint8 RGB and its map (h, w) uint16, equally large.
 
     Raises ValueError when there is no pair.
@@ -50,7 +50,7 @@ def contact_sheet(pairs: Sequence[tuple[Pixels, Pixels]], width_px: int) -> byte
     return _jpeg(np.concatenate([gap, *(part for row in rows for part in (row, gap))]))
 
 
-def _row(picture: Pixels, map_: Pixels, column: int) -> Pixels:
+def _row(picture: Array, map_: Array, column: int) -> Array:
     import cv2
 
     size = column, max(1, round(picture.shape[0] * column / picture.shape[1]))
@@ -59,18 +59,18 @@ def _row(picture: Pixels, map_: Pixels, column: int) -> Pixels:
         for side in (np.ascontiguousarray(picture), coloured(map_, "gray"))
     ]
     gap = np.full((size[1], _GAP_PX, 3), _PAPER, np.uint8)
-    return np.concatenate((gap, fitted[0], gap, fitted[1], gap), axis=1)
+    return np.asarray(np.concatenate((gap, fitted[0], gap, fitted[1], gap), axis=1))
 
 
-def _eight_bits(map01: Pixels) -> Pixels:
+def _eight_bits(map01: Array) -> Array:
     if map01.dtype == np.uint8:
         return np.ascontiguousarray(map01)
     if map01.dtype == np.uint16:
-        return (map01 >> 8).astype(np.uint8)
-    return (np.clip(np.nan_to_num(map01), 0, 1) * 255 + 0.5).astype(np.uint8)
+        return np.asarray(map01 >> 8, np.uint8)
+    return np.asarray(np.clip(np.nan_to_num(map01), 0, 1) * 255 + 0.5).astype(np.uint8)
 
 
-def _jpeg(rgb: Pixels) -> bytes:
+def _jpeg(rgb: Array) -> bytes:
     import cv2
 
     done, data = cv2.imencode(".jpg", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])

@@ -5,8 +5,44 @@ from __future__ import annotations
 import re
 
 NAMES: frozenset[str] = frozenset(
-    """.jpg .jpeg .jpe .jfif .png .apng .tif .tiff .webp .bmp .dib .heic .heif .hif .avif .exr .jp2 .j2k .jpx .jpf
-    .gif .psd .psb .ppm .pgm .pbm .pnm .pfm .hdr .rgbe .dng .cr2 .nef .arw .jxl""".split()
+    f".{ending}"
+    for ending in (
+        "jpg",
+        "jpeg",
+        "jpe",
+        "jfif",
+        "png",
+        "apng",
+        "tif",
+        "tiff",
+        "webp",
+        "bmp",
+        "dib",
+        "heic",
+        "heif",
+        "hif",
+        "avif",
+        "exr",
+        "jp2",
+        "j2k",
+        "jpx",
+        "jpf",
+        "gif",
+        "psd",
+        "psb",
+        "ppm",
+        "pgm",
+        "pbm",
+        "pnm",
+        "pfm",
+        "hdr",
+        "rgbe",
+        "dng",
+        "cr2",
+        "nef",
+        "arw",
+        "jxl",
+    )
 )
 """Lower-case extensions that claim to be a picture. A claim, not a promise to read it: content decides."""
 
@@ -41,7 +77,7 @@ _BMP_HEADERS = frozenset((12, 16, 40, 52, 56, 64, 108, 124))
 
 
 def suffix(name: str) -> str:
-    """The lower-case extension of a file name, with its dot; spaces at the end do not count. ``""`` when it has none."""
+    """The lower-case extension of a file name, with its dot; spaces at the end do not count. Empty when it has none."""
     stem, dot, last = name.rstrip().rpartition(".")
     return f".{last.lower()}" if dot and stem.strip() else ""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from watcher.errors import Corrupt, FrameError, Truncated, Unsupported
 
-from .picture import Limits, Pixels, Stored
+from .picture import Array, Limits, Stored
 
 _MORE = "Copy it again; the file is not all there."
 _AGAIN = "Export it again, as an 8- or 16-bit RGB TIFF or PNG."
@@ -87,7 +87,7 @@ def _stored(page: Any, notes: tuple[str, ...]) -> Stored:
     )
 
 
-def _pixels(page: Any) -> Pixels:
+def _pixels(page: Any) -> Array:
     """(h, w) or (h, w, samples), as stored; planar layouts are brought to the last axis."""
     try:
         array = page.asarray(maxworkers=1)
@@ -100,10 +100,10 @@ def _pixels(page: Any) -> Pixels:
     if page.samplesperpixel > 1 and array.shape[0] == page.samplesperpixel and int(page.planarconfig) == 2:
         array = np.moveaxis(array.reshape(page.samplesperpixel, page.imagelength, page.imagewidth), 0, -1)
     wanted = (page.imagelength, page.imagewidth) + ((page.samplesperpixel,) if page.samplesperpixel > 1 else ())
-    return array.reshape(wanted)
+    return np.asarray(array).reshape(wanted)
 
 
-def _looked_up(array: Pixels, page: Any) -> Pixels:
+def _looked_up(array: Array, page: Any) -> Array:
     """Palette indices through the colour map, (3, 2**bits) uint16, to 8-bit RGB."""
     if page.colormap is None:
         raise Corrupt("the TIFF has no palette", _AGAIN)
@@ -114,7 +114,7 @@ def _looked_up(array: Pixels, page: Any) -> Pixels:
     return table.astype(np.uint8)[np.minimum(array, len(table) - 1)]
 
 
-def _scaled(array: Pixels, page: Any, space: str) -> tuple[Pixels, int]:
+def _scaled(array: Array, page: Any, space: str) -> tuple[Array, int]:
     """Samples of any kind as uint8, uint16 or float32, and their stored bits. Signed integers start at their lowest."""
     given = page.bitspersample
     bits = 8 if space == "RGB" and int(page.photometric) == 3 else int(given if isinstance(given, int) else max(given))
@@ -135,7 +135,7 @@ def _scaled(array: Pixels, page: Any, space: str) -> tuple[Pixels, int]:
     return array, bits
 
 
-def _without_alpha(array: Pixels, page: Any, colours: int) -> tuple[Pixels, Pixels | None]:
+def _without_alpha(array: Array, page: Any, colours: int) -> tuple[Array, Array | None]:
     """(colour samples, alpha or None). Associated alpha is left multiplied: pixels are as stored."""
     if array.ndim == 2:
         return array, None

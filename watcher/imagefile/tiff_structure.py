@@ -41,12 +41,13 @@ def first_directory(file: BinaryIO, size: int) -> dict[int, tuple[int, ...]]:
         entry = table[start : start + step]
         tag, kind = struct.unpack(order + "HH", entry[:4])
         if tag in _WANTED and kind in _CODES:
-            tags[tag] = _values(file, size, entry[4:], order + ("Q" if big else "I"), order, kind)
+            tags[tag] = _values(file, size, entry, order, big)
     return tags
 
 
-def _values(file: BinaryIO, size: int, entry: bytes, wide: str, order: str, kind: int) -> tuple[int, ...]:
-    half = struct.calcsize(wide)
+def _values(file: BinaryIO, size: int, entry: bytes, order: str, big: bool) -> tuple[int, ...]:
+    (kind,) = struct.unpack(order + "H", entry[2:4])
+    entry, wide, half = entry[4:], order + ("Q" if big else "I"), 8 if big else 4
     count = _number(entry[:half], wide)
     length = count * _SIZES[kind]
     if count > _MAX_VALUES:

@@ -24,8 +24,8 @@ _WALKS: dict[str, Callable[[BinaryIO, int], Wholeness]] = {
     "bmp": structure.bmp,
     "tiff": tiff_structure.wholeness,
 }
-# Formats whose last bytes are compressed or marked: half a kilobyte of zeros there is space that a copy reserved.
-_NEVER_ENDS_IN_ZEROS = frozenset(("jpeg", "png", "webp", "heif", "avif", "jp2", "gif"))
+# Containers that state their size in front and end in compressed data: zeros there are space that a copy reserved.
+SIZED_IN_FRONT = frozenset(("webp", "heif", "avif", "jp2"))
 
 
 def wholeness(file: BinaryIO, size: int) -> Wholeness:
@@ -43,7 +43,7 @@ def wholeness(file: BinaryIO, size: int) -> Wholeness:
         format_ = sniff(head) or ("jpeg" if head in (b"\xff", b"\xff\xd8") else None)
         if format_ is None:
             return Wholeness.UNKNOWN
-        if format_ in _NEVER_ENDS_IN_ZEROS and size > _ZERO_TAIL_BYTES and _zero_tail(file, size):
+        if format_ in SIZED_IN_FRONT and size > _ZERO_TAIL_BYTES and _zero_tail(file, size):
             return Wholeness.PARTIAL
         walk = _WALKS.get(format_)
         return walk(file, size) if walk else Wholeness.UNKNOWN

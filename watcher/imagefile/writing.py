@@ -12,7 +12,7 @@ import numpy as np
 from watcher.errors import FrameError, UsageError
 
 from . import exrmap, pngmap
-from .picture import Pixels
+from .picture import Array
 from .sniff import HEAD_BYTES, sniff
 
 _JPEG_QUALITY = 95
@@ -22,7 +22,7 @@ _TIFF_COMPRESSION = 8  # Adobe deflate
 _TIFF_STRIP_BYTES = 1 << 20
 
 
-def encode(array: Pixels, fmt: str, facts: Mapping[str, str]) -> bytes:
+def encode(array: Array, fmt: str, facts: Mapping[str, str]) -> bytes:
     """A depth map (H, W) as the bytes of a file, with ``facts`` inside as text.
 
     | fmt     | array            | facts are in                     |
@@ -81,7 +81,7 @@ def _understood(text: str) -> dict[str, str] | None:
     return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else None
 
 
-def _jpg(array: Pixels, facts: Mapping[str, str]) -> bytes:
+def _jpg(array: Array, facts: Mapping[str, str]) -> bytes:
     from PIL import Image
 
     out = io.BytesIO()
@@ -97,7 +97,7 @@ def _jpeg_facts(data: bytes) -> dict[str, str] | None:
     return _understood(data[at + 4 : at + 2 + length].decode("utf-8", "replace"))
 
 
-def _tiff(array: Pixels, facts: Mapping[str, str]) -> bytes:
+def _tiff(array: Array, facts: Mapping[str, str]) -> bytes:
     import tifffile
 
     from .deflate import compress
@@ -129,22 +129,24 @@ def _tiff_facts(path: Path) -> dict[str, str] | None:
     try:
         with tifffile.TiffFile(path) as file:
             return _understood(str(file.pages.first.description))
-    except tifffile.TiffFileError:
+    except OSError:
+        raise
+    except Exception:  # a damaged directory fails in many ways, and none of them is a map of ours
         return None
 
 
-def _pfm(array: Pixels, _facts: Mapping[str, str]) -> bytes:
+def _pfm(array: Array, _facts: Mapping[str, str]) -> bytes:
     height, width = array.shape
     return f"Pf\n{width} {height}\n-1.0\n".encode() + array[::-1].astype("<f4").tobytes()
 
 
-def _npy(array: Pixels, _facts: Mapping[str, str]) -> bytes:
+def _npy(array: Array, _facts: Mapping[str, str]) -> bytes:
     out = io.BytesIO()
     np.save(out, array, allow_pickle=False)
     return out.getvalue()
 
 
-_Writer = Callable[[Pixels, Mapping[str, str]], bytes]
+_Writer = Callable[[Array, Mapping[str, str]], bytes]
 _WRITERS: dict[str, tuple[tuple[str, ...], str, _Writer]] = {
     "png16": (("uint16",), ".png", pngmap.encode),
     "png8": (("uint8",), ".png", pngmap.encode),

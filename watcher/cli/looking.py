@@ -1,0 +1,131 @@
+"""``status``, ``retry`` and ``doctor``: the verbs that look, and bring back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from watcher.cli.endings import ConfigOption, JsonOption, printable, verb
+from watcher.errors import ExitCode, NoInput, UsageError
+
+if TYPE_CHECKING:
+    from watcher.status import Snapshot
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: depth-watcher status --json")(status)
+    app.command(epilog="Example: depth-watcher retry 'IMG_*.jpg'")(retry)
+    app.command(epilog="Example: depth-watcher doctor")(doctor)
+
+
+@verb
+def status(
+    as_json: JsonOption = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again every second.")] = False,
+    config: ConfigOption = None,
+) -> int:
+    """Is the daemon running, what does it do, what failed."""
+    from watcher import clock, status
+    from watcher import config as settings_room
+
+    state_dir = settings_room.state_dir(settings_room.load(settings_room.find(config)))
+    while True:
+        snapshot = status.read(state_dir)
+        text = json.dumps(snapshot.as_json(), indent=None if watch else 2) if as_json else render(snapshot)
+        if watch and not as_json:
+            typer.clear()
+        typer.echo(text)
+        if not watch:
+            return ExitCode.DONE
+        clock.pause(1.0)
+
+
+def render(snapshot: Snapshot) -> str:
+    """The snapshot for people."""
+    counts = snapshot.counts
+    lines = [f"{snapshot.state}" + (f" (process {snapshot.pid})" if snapshot.running else "")]
+    if snapshot.reason:
+        lines.append(f"  because   {printable(snapshot.reason)}")
+    if snapshot.model:
+        lines.append(f"  model     {snapshot.model}" + (f" on {snapshot.provider}" if snapshot.provider else ""))
+    if snapshot.notice:
+        lines.append(f"            {snapshot.notice}")
+    lines += [f"  inbox     {printable(inbox)}" for inbox in snapshot.inboxes]
+    lines.append(
+        f"  pictures  {counts.waiting} waiting, {counts.in_flight} in work, {counts.done} done, "
+        f"{counts.failed} failed, {counts.ignored} ignored"
+    )
+    if snapshot.in_flight:
+        lines.append(f"  in work   {', '.join(printable(name) for name in snapshot.in_flight[:8])}")
+    if snapshot.rate:
+        stages = ", ".join(f"{name} {took_ms:.0f} ms" for name, took_ms in snapshot.stages_ms.items())
+        lines.append(f"  speed     {snapshot.rate:.2f} a second; last frame: {stages}")
+    if snapshot.last_errors:
+        lines.append("  failed    (depth-watcher retry NAME brings a picture back)")
+        lines += [f"            {printable(one.name)}: {printable(one.what)}" for one in snapshot.last_errors]
+    return "\n".join(lines)
+
+
+@verb
+def retry(
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", show_default=False)] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that failed.")] = False,
+    config: ConfigOption = None,
+) -> int:
+    """Bring failed pictures back into the inbox, by name or pattern, as if they had never been tried."""
+    from watcher import config as settings_room
+    from watcher.quarantine import Quarantine
+
+    settings = settings_room.load(settings_room.find(config))
+    rooms = [Quarantine(folder.failed) for folder in settings.folders]
+    patterns = ("*",) if everything else tuple(names or ())
+    if not patterns:
+        kept = [case for room in rooms for case in room.cases()]
+        for case in kept:
+            typer.echo(f"{printable(case.rel)}: {case.reason.get('what', '')}")
+        if not kept:
+            typer.echo("nothing has failed")
+            return ExitCode.DONE
+        raise UsageError("say which pictures shall come back", "Name them, or use --all.")
+    chosen = [(room, case) for room in rooms for case in room.chosen(patterns)]
+    if not chosen:
+        raise NoInput(f"no failed picture is called {', '.join(patterns)}", "`depth-watcher retry` lists them.")
+    journal_path = settings_room.state_dir(settings) / "journal.db"
+    for room, case in chosen:
+        _forget(journal_path, case.inbox, case.rel)
+        typer.echo(f"back in the inbox: {printable(str(room.release(case)))}")
+    return ExitCode.DONE
+
+
+def _forget(journal_path: Path, inbox: Path, rel: str) -> None:
+    """First the journal, then the file: a daemon that sees the file must not know it as failed."""
+    from watcher.inbox import Inbox
+    from watcher.journal import Journal
+
+    if not journal_path.exists():
+        return
+    journal = Journal(journal_path)
+    try:
+        for key in set(Inbox(inbox, recursive=True).keys(rel)):
+            journal.forget(inbox, key)
+    finally:
+        journal.close()
+
+
+@verb
+def doctor(as_json: JsonOption = False, config: ConfigOption = None) -> int:
+    """Check every precondition, and run the network once for real."""
+    from watcher import doctor
+
+    findings = doctor.examine(config)
+    if as_json:
+        typer.echo(json.dumps([finding.as_json() for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            typer.echo(f"{finding.state:8} {finding.title}: {printable(finding.found)}")
+            if finding.state != "ok" and finding.remedy:
+                typer.echo(f"         {printable(finding.remedy)}")
+    return ExitCode.SOME_FAILED if any(finding.state == "problem" for finding in findings) else ExitCode.DONE

@@ -1,0 +1,83 @@
+"""Network: what of catalogue, session and arithmetic belongs together for the one model that the settings name."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from watcher import catalog, config, depth
+from watcher import session as sessions
+from watcher.session import Report, Session, Shape
+
+log = logging.getLogger(__name__)
+
+
+class Network:
+    """Raises ``ModelError`` where the model's file is missing or damaged."""
+
+    def __init__(self, settings: config.Settings) -> None:
+        self._settings = settings
+        self._model = catalog.find(settings.model.name, config.models_dir(settings))
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def notice(self) -> str:
+        """What a person should be told about the model, or ""."""
+        return self._model.notice
+
+    def open(self) -> Session:
+        """Called by the thread that will own the session."""
+        wishes = self._settings.model
+        cache = config.state_dir(self._settings) / "coreml" if wishes.coreml.cache else None
+        coreml = sessions.CoreMLOptions(
+            wishes.coreml.compute_units, wishes.coreml.model_format, cache, self._model.sha256
+        )
+        return sessions.open_session(
+            self._model.path,
+            sessions.Options(
+                provider=wishes.provider,
+                allow_fallback=wishes.allow_fallback,
+                threads=wishes.threads,
+                coreml=coreml,
+                input_px=self._model.spec.input_px,
+            ),
+        )
+
+    def plan(self, shape: Shape) -> depth.Plan:
+        """How pictures fill a session of this shape."""
+        spec = self._model.spec
+        return depth.Plan(
+            height_px=shape.height_px,
+            width_px=shape.width_px,
+            fixed=shape.fixed,
+            multiple=spec.multiple,
+            upper_px=spec.upper_px,
+            mean=spec.mean,
+            std=spec.std,
+            resample=self._settings.model.resample,
+        )
+
+    def about(self, report: Report | None) -> dict[str, Any]:
+        """What every map says about its making."""
+        return {
+            "model": self._model.name,
+            "model_sha256": self._model.sha256,
+            "provider": report.provider if report else "",
+            "runtime": report.runtime if report else "",
+            "resample": self._settings.model.resample,
+        }
+
+    def announce(self, report: Report) -> None:
+        """Say once, in the log, what really runs."""
+        nodes = ", ".join(f"{count} nodes on {name}" for name, count in report.nodes.items()) or "assignment unknown"
+        log.info(
+            "model %s on %s (%s; ONNX Runtime %s; loaded in %.0f ms)",
+            *(self.name, report.provider, nodes, report.runtime, report.load_ms),
+        )
+        if report.note:
+            log.warning("%s", report.note)
+        if self.notice:
+            log.warning("%s", self.notice)

@@ -1,0 +1,104 @@
+"""One-off: maps for files named by hand. No inbox, no journal; the calling thread owns the session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from watcher import config, depth, finisher, imagefile, loader
+from watcher.errors import Blame, CannotCreate, FrameError, NoInput, UsageError, WatcherError, blame_of, explain
+from watcher.frame import Frame, Raw, Source
+from watcher.inbox import Inbox, identity_of
+from watcher.network import Network
+from watcher.outbox import Outbox
+from watcher.session import Session
+
+
+@dataclass(slots=True)
+class Results:
+    done: list[Path] = field(default_factory=list)
+    failed: list[tuple[Path, str]] = field(default_factory=list)
+    notice: str = ""
+
+
+def make(
+    settings: config.Settings,
+    files: Sequence[Path],
+    target: Path | None,
+    tell: Callable[[Path, Path | None, str], None],
+) -> Results:
+    """One map for each file, beside it or in ``target``; ``tell(file, map, error)`` after each.
+
+    An unreadable picture does not stop the others. Raises ``NoInput`` before anything is done when a file is
+    missing, ``CannotCreate`` when a map cannot be written, and what the session raises.
+    """
+    for file in files:
+        if not file.is_file():
+            what = "is a folder" if file.is_dir() else "is not there"
+            raise NoInput(f"{file} {what}", "Name picture files; for whole folders there is `depth-watcher once`.")
+    network = Network(settings)
+    results = Results(notice=network.notice)
+    with network.open() as session:
+        plan = network.plan(session.shape)
+        about = network.about(session.report)
+        for file in files:
+            try:
+                made = _make_one(settings, file, target, _Bench(session, plan, about, network.name))
+            except Exception as error:
+                if blame_of(error) is not Blame.FRAME:
+                    raise
+                what = str(error) if isinstance(error, WatcherError) else f"{type(error).__name__}: {error}"
+                results.failed.append((file, what))
+                tell(file, None, what)
+            else:
+                results.done.append(made)
+                tell(file, made, "")
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    session: Session
+    plan: depth.Plan
+    about: dict[str, str]
+    model: str
+
+
+def _make_one(settings: config.Settings, file: Path, target: Path | None, bench: _Bench) -> Path:
+    output = settings.folders[0].output
+    folder, name = Path(os.path.abspath(file.parent)), file.name
+    try:
+        identity = identity_of(os.stat(folder / name))
+        source = Source(folder, name, name, identity)
+        taken = Inbox(folder, recursive=False).read(source, settings.limits.max_file_mb * 1_000_000)
+    except OSError as error:
+        raise FrameError("it cannot be read: {}".format(explain(error)[0]), explain(error)[1]) from error
+    loaded = loader.load(taken.data, bench.plan, settings.limits.max_pixels)
+    facts = {"source": name, "source_bytes": len(taken.data), "source_sha256": taken.sha256, **loaded.facts}
+    raw = Raw(Frame(0, source, 0, ""), bench.session.run(loaded.tensor), loaded.height_px, loaded.width_px, facts)
+    outputs = finisher.render(raw, output, bench.about)
+    outbox = Outbox(target or folder, output.name, bench.model)
+    base = _free_base(outbox, name, tuple(part.ending for part in outputs))
+    if (outbox.folder / (base + outputs[0].ending)) == folder / name:
+        raise UsageError(f"the map of {file} would replace the picture itself", "Give another folder with -o.")
+    try:
+        return outbox.publish(base, outputs)[0]
+    except OSError as error:
+        raise CannotCreate(
+            "the map of {} cannot be written: {}".format(file, explain(error)[0]), explain(error)[1]
+        ) from error
+
+
+def _free_base(outbox: Outbox, name: str, endings: tuple[str, ...]) -> str:
+    """A map is only ever replaced by a newer map of the same source; its own metadata tells whose it is."""
+    for base in outbox.bases(name):
+        if not outbox.taken(base, endings) or _is_of(outbox.folder / (base + endings[0]), name):
+            return base
+    raise AssertionError("unreachable: the names never end")
+
+
+def _is_of(path: Path, name: str) -> bool:
+    facts = imagefile.read_facts(path) if path.is_file() else None
+    return facts is not None and facts.get("source") == name
