@@ -234,3 +234,22 @@ def test_unknown_attribute() -> None:
     assert config.Settings.__name__ == "Settings"
     with pytest.raises(AttributeError):
         _ = config.Nothing
+
+
+def test_locks_of_inboxes_are_in_one_place(tmp_path: Path) -> None:
+    """Two configurations with state folders of their own still look for the lock of an inbox in the same folder."""
+    other = config.load(None, {"state_dir": tmp_path})
+    assert config.state_dir(other) == tmp_path
+    assert tmp_path not in config.locks_dir().parents
+    assert config.locks_dir().parent == config.state_dir(config.load(None))
+
+
+def test_default_text_of_an_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package carries the file in its data; one that has lost it says so."""
+    monkeypatch.setattr("watcher.config.places.__file__", str(tmp_path / "site/watcher/config/places.py"))
+    with pytest.raises(ConfigError, match="missing"):
+        config.default_text()
+    data = tmp_path / "site/watcher/data"
+    data.mkdir(parents=True)
+    (data / "config.yaml").write_text("log: {}", encoding="utf-8")
+    assert config.default_text() == "log: {}"
