@@ -1,0 +1,162 @@
+"""What is not all there is said to be so, whatever the decoder would have painted."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+
+import numpy as np
+import pytest
+from imagefile_samples import MADE, saved, scene
+
+from watcher import imagefile
+from watcher.errors import Corrupt, FrameError, NotAPicture, TooLarge, Truncated, Unsupported
+from watcher.frame import Wholeness
+
+MOST = 10_000_000
+# A text header may be cut so early that the beginning is no longer recognised, which is a refusal as well.
+CUT = (Truncated, Corrupt, NotAPicture)
+
+
+def verdict(data: bytes) -> Wholeness:
+    return imagefile.wholeness(io.BytesIO(data), len(data))
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_a_cut_picture_is_never_returned(kind: str) -> None:
+    """A file cut at any of twenty places raises, and its structure never calls itself whole."""
+    data = MADE[kind]()
+    imagefile.decode(data, max_pixels=MOST)
+    for part in range(20):
+        cut = data[: len(data) * part // 20]
+        with pytest.raises(CUT):
+            imagefile.decode(cut, max_pixels=MOST)
+        assert verdict(cut) is not Wholeness.WHOLE
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_a_few_missing_bytes_are_missed(kind: str) -> None:
+    """Even when only the last bytes are missing."""
+    data = MADE[kind]()
+    with pytest.raises((Truncated, Corrupt)):
+        imagefile.decode(data[:-9], max_pixels=MOST)
+    assert verdict(data[:-9]) is not Wholeness.WHOLE
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "jpeg progressive", "png", "webp", "heic", "avif", "jp2", "gif"])
+def test_a_tail_of_zeros_is_a_copy_that_is_not_finished(kind: str) -> None:
+    """Preallocated space that was never filled counts as missing, although decoders accept it."""
+    data = MADE[kind]()
+    half = data[: len(data) // 2] + b"\0" * max(600, len(data) - len(data) // 2)
+    assert verdict(half) is Wholeness.PARTIAL
+    with pytest.raises((Truncated, Corrupt)):
+        imagefile.decode(half, max_pixels=MOST)
+
+
+def test_an_end_mark_does_not_make_a_jpeg_complete() -> None:
+    """A scan that ran out before its picture did is found, also when somebody put the end mark back."""
+    data = saved(scene(), "JPEG", quality=95)
+    with pytest.raises(Truncated):
+        imagefile.decode(data[: len(data) * 6 // 10] + b"\xff\xd9", max_pixels=MOST)
+
+
+@pytest.mark.parametrize("value", [0, 77, 255])
+def test_a_flat_picture_is_not_taken_for_a_cut_one(value: int) -> None:
+    """The check for short scans lets constant pictures pass, whole and reduced."""
+    data = saved(np.full((64, 96, 3), value, np.uint8), "JPEG")
+    for side in (0, 8):
+        assert np.ptp(imagefile.decode(data, max_pixels=MOST, min_side_px=side).pixels) == 0
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_damage_inside_ends_in_an_answer(kind: str) -> None:
+    """Changed bytes anywhere give a picture or an error of the tree, nothing else."""
+    data = bytearray(MADE[kind]())
+    random = np.random.default_rng(3)
+    for _ in range(30):
+        damaged = bytearray(data)
+        for at in random.integers(0, len(data), 4):
+            damaged[at] = int(random.integers(0, 256))
+        with contextlib.suppress(FrameError):
+            assert imagefile.decode(bytes(damaged), max_pixels=MOST).pixels.size
+        assert verdict(bytes(damaged)) in Wholeness
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_whole_files_are_not_called_partial(kind: str) -> None:
+    """A complete file never waits; those with an end mark say that they are whole."""
+    data = MADE[kind]()
+    marked = not kind.startswith(("tiff", "p", "hdr", "exr")) or kind.startswith("png")
+    assert verdict(data) is (Wholeness.WHOLE if marked else Wholeness.UNKNOWN)
+
+
+def test_bytes_after_the_end_leave_a_jpeg_undecided() -> None:
+    """What follows the end mark is nobody's, so the structure cannot tell."""
+    assert verdict(MADE["jpeg"]() + b"appended by somebody") is Wholeness.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"<!DOCTYPE html><html>login", "HTML"),
+        (b'{"error": "not found"}', "JSON"),
+        (b"dear diary, today I saw a mountain", "text"),
+        (b"<?xml version='1.0'?><svg/>", "SVG"),
+        (b"%PDF-1.7 something", "PDF"),
+    ],
+)
+def test_what_is_no_picture_is_named(data: bytes, said: str) -> None:
+    """The refusal says what the file is instead."""
+    with pytest.raises(NotAPicture, match=said):
+        imagefile.decode(data, max_pixels=MOST)
+    assert verdict(data) is Wholeness.UNKNOWN
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xd8", b"\0" * 4096])
+def test_nothing_yet_is_partial(data: bytes) -> None:
+    """An empty, just begun or all-zero file may still be growing."""
+    assert verdict(data) is Wholeness.PARTIAL
+    with pytest.raises(Truncated):
+        imagefile.decode(data, max_pixels=MOST)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MADE if kind != "gif"])
+def test_the_limit_is_the_settings_limit(kind: str) -> None:
+    """One pixel more than allowed is refused, exactly as many are not."""
+    data = MADE[kind]()
+    imagefile.decode(data, max_pixels=96 * 64)
+    with pytest.raises(TooLarge, match="max_pixels|limit"):
+        imagefile.decode(data, max_pixels=96 * 64 - 1)
+
+
+def test_a_bomb_is_refused_whatever_the_limit() -> None:
+    """A header that claims thousands of pixels a byte is not believed, even below max_pixels."""
+    bomb = re.sub(rb"96 64", b"16383 16383", MADE["ppm"](), count=1)[:2000]
+    with pytest.raises(TooLarge, match="memory"):
+        imagefile.decode(bomb, max_pixels=400_000_000)
+
+
+def test_a_twelve_bit_jpeg_is_refused_with_a_way_out() -> None:
+    """What cannot be read says so and what to do."""
+    data = bytearray(MADE["jpeg"]())
+    at = data.index(b"\xff\xc0")
+    data[at + 4] = 12
+    with pytest.raises(Unsupported, match="12-bit"):
+        imagefile.decode(bytes(data), max_pixels=MOST)
+
+
+def test_a_picture_of_nothing_but_nan_is_corrupt() -> None:
+    """Not a number anywhere: there is nothing to see."""
+    data = imagefile.encode(np.full((8, 8), np.nan, np.float32), "tiff32f", {})
+    with pytest.raises(Corrupt):
+        imagefile.decode(data, max_pixels=MOST)
+
+
+def test_some_nan_and_infinity_are_replaced_and_counted() -> None:
+    """Single bad values do not reach the network."""
+    values = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
+    values[0, 0], values[0, 1] = np.nan, np.inf
+    picture = imagefile.decode(imagefile.encode(values, "tiff32f", {}), max_pixels=MOST)
+    assert np.isfinite(picture.pixels).all()
+    assert any(note.startswith("2 values") for note in picture.notes)
