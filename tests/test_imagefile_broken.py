@@ -126,7 +126,7 @@ def test_the_limit_is_the_settings_limit(kind: str) -> None:
     """One pixel more than allowed is refused, exactly as many are not."""
     data = MADE[kind]()
     imagefile.decode(data, max_pixels=96 * 64)
-    with pytest.raises(TooLarge, match="max_pixels|limit"):
+    with pytest.raises(TooLarge, match="limit"):
         imagefile.decode(data, max_pixels=96 * 64 - 1)
 
 

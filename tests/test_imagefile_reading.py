@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tifffile
 from imagefile_samples import HEIGHT, MADE, WIDTH, exif, heic, saved, scene, tiff
 from PIL import Image, ImageCms, PngImagePlugin
 
@@ -252,3 +253,52 @@ def test_no_broken_file_of_the_corpus_is_taken_for_whole(corpus: Path) -> None:
         "broken/decompression_bomb_extents.gif",
         "broken/png_ztxt_bomb.png",
     ]
+
+
+@pytest.mark.parametrize("mode", ["CMYK", "YCbCr", "LAB", "P", "L", "1", "LA"])
+def test_every_colour_space_of_tiff_is_understood(mode: str) -> None:
+    """TIFF keeps many kinds of colour; each shows what an independent reader shows."""
+    image = Image.fromarray(scene())
+    image = image if mode == "LAB" else image.convert(mode)
+    out = io.BytesIO()
+    image.save(out, "TIFF")
+    with Image.open(io.BytesIO(out.getvalue())) as again:
+        expected = np.asarray(again.convert("RGB"))
+    assert distance(imagefile.decode(out.getvalue(), max_pixels=MOST), expected) < 1
+
+
+@pytest.mark.parametrize(
+    "options", [{"compression": "lzw", "predictor": True}, {"compression": "zstd"}, {"tile": (16, 16)}]
+)
+def test_every_layout_of_tiff_is_understood(options: dict[str, Any]) -> None:
+    """However the strips or tiles are packed."""
+    assert distance(imagefile.decode(tiff(scene(), photometric="rgb", **options), max_pixels=MOST), scene()) == 0
+
+
+def test_separate_planes_are_put_together() -> None:
+    """A planar TIFF has its colours one after the other."""
+    planes = np.ascontiguousarray(np.moveaxis(scene(), -1, 0))
+    data = tiff(planes, photometric="rgb", planarconfig="separate")
+    assert distance(imagefile.decode(data, max_pixels=MOST), scene()) == 0
+
+
+def test_wide_integers_that_hold_small_values_are_not_black() -> None:
+    """16-bit values kept in 32 bits keep their brightness."""
+    values = scene()[..., 1].astype(np.int32) * 257
+    picture = imagefile.decode(tiff(values), max_pixels=MOST)
+    assert np.array_equal(picture.pixels[..., 0], values)
+
+
+def test_a_raw_file_shows_its_largest_preview() -> None:
+    """A DNG is not developed: the preview inside is used, and it is said."""
+    out = io.BytesIO()
+    with tifffile.TiffWriter(out) as writer:
+        small = np.ascontiguousarray(scene()[::4, ::4])
+        version = [(50706, 1, 4, b"\1\4\0\0", True)]
+        writer.write(small, photometric="rgb", subifds=2, subfiletype=1, extratags=version, metadata=None)
+        cfa = [(33421, 3, 2, (2, 2), False), (33422, 1, 4, b"\0\1\1\2", False)]
+        writer.write(np.zeros((128, 192), np.uint16), photometric="cfa", extratags=cfa, metadata=None)
+        writer.write(scene(), photometric="rgb", subfiletype=1, metadata=None)
+    picture = imagefile.decode(out.getvalue(), max_pixels=MOST)
+    assert distance(picture, scene()) == 0
+    assert picture.notes == ("preview of a raw file",)

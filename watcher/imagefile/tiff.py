@@ -18,6 +18,7 @@ _MOST_SAMPLES = 16
 _SPACES = {0: "GRAY", 1: "GRAY", 2: "RGB", 3: "PALETTE", 5: "CMYK", 6: "RGB", 8: "LAB"}
 _REDUCED = 1
 _DNG_VERSION = 50706
+_DECODED_TO_RGB = frozenset((6, 7, 33007, 34892, 50001, 50002))  # JPEG and its successors turn YCbCr themselves
 
 
 def read(data: bytes, limits: Limits) -> Stored:
@@ -68,6 +69,8 @@ def _stored(page: Any, notes: tuple[str, ...]) -> Stored:
     if space == "PALETTE":
         array, space = _looked_up(array, page), "RGB"
     array, bits = _scaled(array, page, space)
+    if int(page.photometric) == 6 and int(page.compression) not in _DECODED_TO_RGB and array.ndim == 3:
+        array = _from_ycbcr(array)
     array, alpha = _without_alpha(array, page, {"RGB": 3, "LAB": 3, "CMYK": 4}.get(space, 1))
     if int(page.photometric) == 0:
         array = (1 - array) if array.dtype == np.float32 else ~array
@@ -103,6 +106,13 @@ def _pixels(page: Any) -> Array:
     return np.asarray(array).reshape(wanted)
 
 
+def _from_ycbcr(array: Array) -> Array:
+    """(h, w, 3) uint8 YCbCr, full range, to RGB (ITU-R BT.601, as in TIFF 6.0 section 21)."""
+    y, cb, cr = (array[..., at].astype(np.float32) - (128 if at else 0) for at in range(3))
+    rgb = np.stack((y + 1.402 * cr, y - 0.344136 * cb - 0.714136 * cr, y + 1.772 * cb), axis=-1)
+    return np.asarray(np.clip(rgb + 0.5, 0, 255)).astype(np.uint8)
+
+
 def _looked_up(array: Array, page: Any) -> Array:
     """Palette indices through the colour map, (3, 2**bits) uint16, to 8-bit RGB."""
     if page.colormap is None:
@@ -115,7 +125,7 @@ def _looked_up(array: Array, page: Any) -> Array:
 
 
 def _scaled(array: Array, page: Any, space: str) -> tuple[Array, int]:
-    """Samples of any kind as uint8, uint16 or float32, and their stored bits. Signed integers start at their lowest."""
+    """Samples of any kind as uint8, uint16 or float32, and their stored bits."""
     given = page.bitspersample
     bits = 8 if space == "RGB" and int(page.photometric) == 3 else int(given if isinstance(given, int) else max(given))
     if array.dtype == bool:
@@ -125,14 +135,21 @@ def _scaled(array: Array, page: Any, space: str) -> tuple[Array, int]:
     if array.dtype.kind == "c":
         raise Unsupported("complex numbers are no picture", _AGAIN)
     if array.dtype.kind == "i" and space != "LAB":
-        array = (array.astype(np.int64) - np.iinfo(array.dtype).min).astype(array.dtype.str.replace("i", "u"))
+        array = _unsigned(array)
     if array.dtype.itemsize > 2:
-        return (array >> (array.dtype.itemsize * 8 - 16)).astype(np.uint16), bits
+        small = int(array.max()) < 65536  # 16-bit values that a program kept in 32 bits
+        return (array if small else array >> (array.dtype.itemsize * 8 - 16)).astype(np.uint16), bits
     if bits not in (8, 16) and bits < 16:
         target: type[Any] = np.uint8 if bits < 8 else np.uint16
         full, wide = np.iinfo(target).max, (1 << bits) - 1
         return ((array.astype(np.uint32) * full + wide // 2) // wide).astype(target), bits
     return array, bits
+
+
+def _unsigned(array: Array) -> Array:
+    """Signed integers: their lowest value becomes black when any is negative, else they keep their values."""
+    lowest = np.iinfo(array.dtype).min if array.min() < 0 else 0
+    return (array.astype(np.int64) - lowest).astype(array.dtype.str.replace("i", "u"))
 
 
 def _without_alpha(array: Array, page: Any, colours: int) -> tuple[Array, Array | None]:
