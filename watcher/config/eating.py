@@ -158,7 +158,7 @@ def _folds(path: Path) -> bool:
     """Whether the volume takes upper and lower case for one: asked of the nearest name that exists and has a case."""
     real = Path(os.path.realpath(path))
     for each in (real, *real.parents):
-        if each.name.swapcase() != each.name and each.exists():
+        if each.name.swapcase() != each.name and os.path.exists(each):
             return _is_one(each, each.with_name(each.name.swapcase()))
     return sys.platform == "darwin"
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 DEFAULT_INBOX = "~/DepthWatcher/inbox"
 
+_LONGEST_BYTES = 1023  # PATH_MAX of macOS; Linux takes more, but then one file would not do for both
+_LONGEST_NAME = 255
 _VARIABLE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<braced>\w+)\}|(?P<bare>\w+))")
 
 
@@ -24,7 +26,10 @@ def expand(text: str, base: Path) -> Path:
     spelled = os.path.expanduser(_VARIABLE.sub(_value_of, text))
     if spelled.startswith("~") and not text.startswith("$$"):
         raise ValueError(f"there is no user called {spelled.split('/', 1)[0][1:]!r} on this machine")
-    return Path(os.path.join(base, spelled))
+    path = Path(os.path.join(base, spelled))
+    if len(os.fsencode(path)) > _LONGEST_BYTES or any(len(os.fsencode(part)) > _LONGEST_NAME for part in path.parts):
+        raise ValueError("no volume takes a path this long")
+    return path
 
 
 def _value_of(match: re.Match[str]) -> str:

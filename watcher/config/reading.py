@@ -118,6 +118,10 @@ def parse(content: bytes) -> Document:
         document.readable = False
         document.refuse(*_syntax(error))
         return document
+    except RecursionError:
+        document.readable = False
+        document.refuse(1, "brackets within brackets without end; for example: watch: {settle_s: 0.5}")
+        return document
     if root is None or (isinstance(root, yaml.ScalarNode) and root.tag.endswith(":null")):
         return document
     if not isinstance(root, yaml.MappingNode):
