@@ -13,7 +13,6 @@ from watcher.frame import Wholeness
 _BLOCK = 1 << 20
 _MAX_STEPS = 200_000
 _MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])")
-_FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 def read_at(file: BinaryIO, at: int, count: int) -> bytes:
