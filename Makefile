@@ -88,7 +88,7 @@ lock: $(VENV)/.made
 	for machine in aarch64-apple-darwin x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do \
 	MACOSX_DEPLOYMENT_TARGET=14.0 $(BIN)/uv pip install --quiet --dry-run --only-binary :all: --require-hashes \
 	--python-platform $$machine --python-version $$python --target build/none -r requirements.lock || exit 1; \
-	echo "wheels for Python $$python on $$machine"; done; done
+	echo "wheels for Python $$python on $$machine"; done; done; rm -rf build/none
 
 clean:
 	rm -rf $(VENV) .demo examples/outbox build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

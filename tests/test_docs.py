@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,6 +145,22 @@ def _run(line: list[str], example: Example, home: Home) -> str:
     )
     assert done.returncode == example.exit_code, f"{example}: ended with {done.returncode}\n{done.stdout}"
     return done.stdout
+
+
+def test_dependencies_are_explained() -> None:
+    """docs/dependencies.md has a row for each package that is asked for, with every version that is locked."""
+    asked = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = asked["dependency-groups"]
+    names = {re.split(r"[<>=;\s]", line)[0].lower() for line in [*asked["project"]["dependencies"], *groups["dev"]]}
+    lock = (PROJECT / "requirements-dev.lock").read_text(encoding="utf-8")
+    rows = [line.lower() for line in (PROJECT / "docs/dependencies.md").read_text(encoding="utf-8").splitlines()]
+    for name in names | {"hatchling"}:
+        versions = re.findall(
+            rf"^{re.escape(name)}==([\d.]+?)(?:\.\d{{8}})?[ ;]", lock, re.MULTILINE
+        )  # stubs carry a date
+        mine = [row for row in rows if row.startswith("|") and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", row)]
+        assert versions, f"{name} is not locked"
+        assert any(all(v in row for v in versions) for row in mine), (name, versions)
 
 
 # --- the checks themselves ------------------------------------------------------------------------------------------
