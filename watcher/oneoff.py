@@ -74,7 +74,7 @@ def _make_one(settings: config.Settings, file: Path, target: Path | None, bench:
         source = Source(folder, name, name, identity)
         taken = Inbox(folder, recursive=False).read(source, settings.limits.max_file_mb * 1_000_000)
     except OSError as error:
-        raise FrameError("it cannot be read: {}".format(explain(error)[0]), explain(error)[1]) from error
+        raise FrameError(f"it cannot be read: {explain(error)[0]}", explain(error)[1]) from error
     loaded = loader.load(taken.data, bench.plan, settings.limits.max_pixels)
     facts = {"source": name, "source_bytes": len(taken.data), "source_sha256": taken.sha256, **loaded.facts}
     raw = Raw(Frame(0, source, 0, ""), bench.session.run(loaded.tensor), loaded.height_px, loaded.width_px, facts)
@@ -86,9 +86,7 @@ def _make_one(settings: config.Settings, file: Path, target: Path | None, bench:
     try:
         return outbox.publish(base, outputs)[0]
     except OSError as error:
-        raise CannotCreate(
-            "the map of {} cannot be written: {}".format(file, explain(error)[0]), explain(error)[1]
-        ) from error
+        raise CannotCreate(f"the map of {file} cannot be written: {explain(error)[0]}", explain(error)[1]) from error
 
 
 def _free_base(outbox: Outbox, name: str, endings: tuple[str, ...]) -> str:

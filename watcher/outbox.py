@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from watcher.durable import make_folder, numbered, sweep, write_whole
+from watcher.durable import NAME_BYTES, make_folder, numbered, sweep, write_whole
 from watcher.volume import Anchor, free_bytes
 
 FIELDS = ("stem", "name", "ext", "model", "frame")
 # What must still fit behind a base: ".preview.jpg", " (999)" and the like.
 _RESERVED_BYTES = 32
-_NAME_BYTES = 255
 _SPARE_BYTES = 64 << 20  # left free on the volume, so that a journal and a log can still be written
 
 
@@ -80,9 +79,9 @@ class Outbox:
 
 def fill(template: str, name: str, model: str, *, whole_name: bool = False) -> str:
     """The base that ``template`` gives for a file called ``name``."""
-    stem, dot, extension = name.rstrip().rpartition(".")
+    stem, _, extension = name.rstrip().rpartition(".")
     if not stem:
-        stem, dot, extension = name, "", ""
+        stem, extension = name, ""
     if whole_name:
         stem = name
     digits = len(stem) - len(stem.rstrip(string.digits))
@@ -98,7 +97,7 @@ def fill(template: str, name: str, model: str, *, whole_name: bool = False) -> s
 
 def shorten(base: str) -> str:
     """``base``, cut so that extension and temporary marks still fit; a hash keeps two cut names apart."""
-    room = _NAME_BYTES - _RESERVED_BYTES
+    room = NAME_BYTES - _RESERVED_BYTES
     raw = os.fsencode(base)
     if len(raw) <= room:
         return base

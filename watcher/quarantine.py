@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from watcher.clock import stamp
-from watcher.durable import cut_to_bytes, make_folder, move_aside, sweep, sync_folder, write_whole
+from watcher.durable import NAME_BYTES, cut_to_bytes, make_folder, move_aside, sweep, sync_folder, write_whole
 
 SUFFIX = ".error.json"
-_NAME_BYTES = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class Quarantine:
 
 
 def _reason_path(target: Path) -> Path:
-    return target.with_name(cut_to_bytes(target.name, _NAME_BYTES - len(SUFFIX)) + SUFFIX)
+    return target.with_name(cut_to_bytes(target.name, NAME_BYTES - len(SUFFIX)) + SUFFIX)
 
 
 def _source_path(reason_path: Path, found: dict[str, Any]) -> Path | None:

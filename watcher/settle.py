@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from watcher.frame import Identity, Wholeness
 
-
 _POLL_SHARE = 0.2
 _POLL_MOST_S = 10.0
 

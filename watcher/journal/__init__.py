@@ -18,96 +18,14 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from watcher.clock import wall_s
-from watcher.frame import Frame, Identity, Source
+from watcher.frame import Frame, Source
+from watcher.journal.rows import ATTEMPT, COLUMNS, HISTORY_ROWS, SCHEMA, VERSION, Counts, Row, row_of
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS frames (
-    id INTEGER PRIMARY KEY,
-    inbox BLOB NOT NULL,
-    key BLOB NOT NULL,
-    rel BLOB NOT NULL,
-    size INTEGER NOT NULL,
-    mtime_ns INTEGER NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('attempt', 'held', 'done', 'failed')),
-    attempts INTEGER NOT NULL DEFAULT 0,
-    interruptions INTEGER NOT NULL DEFAULT 0,
-    alone INTEGER NOT NULL DEFAULT 0,
-    attempt_at REAL NOT NULL,
-    ended_at REAL,
-    outbox BLOB NOT NULL,
-    base BLOB NOT NULL,
-    base_key BLOB NOT NULL,
-    maps TEXT,
-    reason TEXT,
-    place BLOB,
-    filed INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (inbox, key)
-) STRICT;
-CREATE UNIQUE INDEX IF NOT EXISTS owner ON frames (outbox, base_key);
-CREATE INDEX IF NOT EXISTS unfinished ON frames (state) WHERE state != 'done';
-CREATE INDEX IF NOT EXISTS age ON frames (ended_at) WHERE state = 'done';
-CREATE TABLE IF NOT EXISTS totals (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-INSERT OR IGNORE INTO totals VALUES ('done', 0);
-"""
-_VERSION = 1
-HISTORY_ROWS = 50_000
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the journal knows of one source."""
-
-    id: int
-    inbox: Path
-    key: str
-    rel: str
-    size: int
-    mtime_ns: int
-    state: str
-    attempts: int
-    interruptions: int
-    alone: bool
-    attempt_at: float
-    ended_at: float | None
-    base: str
-    reason: dict[str, Any] | None
-    filed: bool
-
-    def same_content(self, identity: Identity) -> bool:
-        return (self.size, self.mtime_ns) == identity.content
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """``done``: maps published since the journal began. The others: how many are in that state now."""
-
-    done: int
-    failed: int
-    in_flight: tuple[str, ...]
-
-
-_COLUMNS = (
-    "id, inbox, key, rel, size, mtime_ns, state, attempts, interruptions, alone,"
-    " attempt_at, ended_at, base, reason, filed"
-)
-
-
-_ATTEMPT = """
-INSERT INTO frames (inbox, key, rel, size, mtime_ns, state, attempts, interruptions, alone, attempt_at,
-                    outbox, base, base_key)
-VALUES (?, ?, ?, ?, ?, 'attempt', ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (inbox, key) DO UPDATE SET
-    rel = excluded.rel, size = excluded.size, mtime_ns = excluded.mtime_ns, state = 'attempt',
-    attempts = excluded.attempts, interruptions = excluded.interruptions, alone = excluded.alone,
-    attempt_at = excluded.attempt_at, ended_at = NULL, outbox = excluded.outbox, base = excluded.base,
-    base_key = excluded.base_key, reason = NULL, filed = 0, place = NULL
-RETURNING id
-"""
+__all__ = ["Counts", "Journal", "Row"]
 
 
 class Journal:
@@ -122,8 +40,8 @@ class Journal:
 
     def create(self) -> None:
         """Lay out the tables; once, before any other thread opens the journal."""
-        self._db.executescript(_SCHEMA)
-        self._db.execute(f"PRAGMA user_version={_VERSION}")
+        self._db.executescript(SCHEMA)
+        self._db.execute(f"PRAGMA user_version={VERSION}")
 
     def close(self) -> None:
         self._db.close()
@@ -142,13 +60,13 @@ class Journal:
 
     def find(self, inbox: Path, key: str) -> Row | None:
         found = self._db.execute(
-            f"SELECT {_COLUMNS} FROM frames WHERE inbox = ? AND key = ?", (os.fsencode(inbox), os.fsencode(key))
+            f"SELECT {COLUMNS} FROM frames WHERE inbox = ? AND key = ?", (os.fsencode(inbox), os.fsencode(key))
         ).fetchone()
-        return _row(found) if found else None
+        return row_of(found) if found else None
 
     def in_state(self, state: str) -> list[Row]:
-        rows = self._db.execute(f"SELECT {_COLUMNS} FROM frames WHERE state = ? ORDER BY attempt_at, id", (state,))
-        return [_row(row) for row in rows]
+        rows = self._db.execute(f"SELECT {COLUMNS} FROM frames WHERE state = ? ORDER BY attempt_at, id", (state,))
+        return [row_of(row) for row in rows]
 
     def counts(self) -> Counts:
         done = self._db.execute("SELECT value FROM totals WHERE name = 'done'").fetchone()[0]
@@ -158,9 +76,9 @@ class Journal:
 
     def last_failures(self, most: int = 10) -> list[Row]:
         rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM frames WHERE state = 'failed' ORDER BY ended_at DESC LIMIT ?", (most,)
+            f"SELECT {COLUMNS} FROM frames WHERE state = 'failed' ORDER BY ended_at DESC LIMIT ?", (most,)
         )
-        return [_row(row) for row in rows]
+        return [row_of(row) for row in rows]
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -182,7 +100,7 @@ class Journal:
             attempts = (known.attempts if known and again else 0) + 1
             interruptions = known.interruptions if known and again else 0
             row_id: int = self._db.execute(
-                _ATTEMPT,
+                ATTEMPT,
                 (
                     *where,
                     os.fsencode(source.rel),
@@ -312,41 +230,3 @@ class Journal:
             with self._writing():
                 self._db.executemany("DELETE FROM frames WHERE id = ? AND state = 'done'", drop)
         return len(drop)
-
-
-def _row(values: tuple[Any, ...]) -> Row:
-    (
-        row_id,
-        inbox,
-        key,
-        rel,
-        size,
-        mtime_ns,
-        state,
-        attempts,
-        interruptions,
-        alone,
-        began,
-        ended,
-        base,
-        reason,
-        filed,
-    ) = values
-    texts = [os.fsdecode(value) for value in (inbox, key, rel, base)]
-    return Row(
-        id=row_id,
-        inbox=Path(texts[0]),
-        key=texts[1],
-        rel=texts[2],
-        size=size,
-        mtime_ns=mtime_ns,
-        state=state,
-        attempts=attempts,
-        interruptions=interruptions,
-        alone=bool(alone),
-        attempt_at=began,
-        ended_at=ended,
-        base=texts[3],
-        reason=json.loads(reason) if reason else None,
-        filed=bool(filed),
-    )

@@ -1,0 +1,305 @@
+"""Daemon: one process, one lock, and the order in which everything starts and stops.
+
+Start:  locks → journal → recovery → leftovers → engine, loader, finisher, intake → watch
+Stop:   watch → intake → loader → engine → finisher → what is left is given back → locks
+
+Signal handlers only set a flag; the main thread, which waits here, does the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import signal
+import socket
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from watcher import __version__, config, durable, recovery, settle, status, volume
+from watcher.clock import now_s, stamp
+from watcher.daemon.limits import Hand, hands
+from watcher.daemon.telling import HEARTBEAT_S, Condition, Rooms, Teller
+from watcher.engine import Engine
+from watcher.errors import ExitCode, WatcherError
+from watcher.finisher import Finisher
+from watcher.folder import Folder
+from watcher.frame import Frame, Outcome
+from watcher.instance import alone, crash_trace
+from watcher.intake import Intake
+from watcher.journal import Journal
+from watcher.loader import Loader
+from watcher.network import Network
+from watcher.watch import Root, Watch
+
+log = logging.getLogger(__name__)
+
+STOP_BUDGET_S = 4.0  # launchd's ExitTimeOut and a user's patience are both longer
+JOURNAL_FILE = "journal.db"
+_ONCE_PATIENCE_S = 5.0
+_ONCE_STUCK_S = 10.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """How the frames of this run ended."""
+
+    done: int = 0
+    failed: int = 0
+
+    def note(self, outcome: Outcome) -> None:
+        self.done += outcome is Outcome.DONE
+        self.failed += outcome is Outcome.FAILED
+
+
+class Daemon:
+    """``once``: no watching; it ends when nothing is left to do.
+
+    ``tell`` is shown every new snapshot, ``heard`` every frame that leaves the path (from the thread it left on).
+    Raises ``ModelError`` where the model of the settings is missing or damaged.
+    """
+
+    def __init__(
+        self,
+        settings: config.Settings,
+        *,
+        once: bool = False,
+        tell: Callable[[status.Snapshot], None] | None = None,
+        heard: Callable[[Frame, Outcome], None] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.state_dir = config.state_dir(settings)
+        self.tally = Tally()
+        self._once = once
+        self._tell = tell
+        self._heard = heard
+        self._signal = 0
+        self._quiet_since_s = now_s()
+        self.network = Network(settings)
+        self.folders = [Folder(i, folder, self.network.name) for i, folder in enumerate(settings.folders)]
+
+    # -- the life -------------------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Live until a signal, a failure, or (``once``) the end of the work; returns the exit code.
+
+        Raises ``AnotherInstance``; the failure that ended the work; ``OSError`` where the state folder is unusable.
+        """
+        durable.make_folder(self.state_dir, 0o700)
+        note = f"{os.getpid()} {'once' if self._once else 'run'} since {stamp()}"
+        inboxes = [folder.settings.inbox for folder in self.folders]
+        with alone(self.state_dir, inboxes, note), crash_trace(self.state_dir), self._doorbell(), self._signals():
+            return self._live()
+
+    def _live(self) -> int:
+        journal = Journal(self.state_dir / JOURNAL_FILE)
+        try:
+            journal.create()
+            recovery.recover(journal, self.folders, self.state_dir, self.settings.limits.max_attempts)
+            removed = recovery.clean(self.folders)
+            if removed:
+                log.info("%d half-written files of an earlier run were removed", removed)
+            self._rooms = self._build()
+            inboxes = tuple(str(folder.settings.inbox) for folder in self.folders)
+            self._teller = Teller(self.state_dir, self._rooms, self.network, journal, inboxes=inboxes)
+            self._teller.tell = self._tell
+            self._start()
+            self._wait()
+            return self._stop(journal)
+        finally:
+            journal.close()
+
+    def _build(self) -> Rooms:
+        watch, limits = self.settings.watch, self.settings.limits
+        journal = self.state_dir / JOURNAL_FILE
+        patience_s = min(_ONCE_PATIENCE_S, watch.patience_s) if self._once else watch.patience_s
+        rooms = Rooms(
+            Intake(self.folders, journal, settle.Rules(watch.settle_s, patience_s), watch.rescan_s),
+            Loader(self.folders, journal, limits, self._ended),
+            Engine(self.network.open, self.network.plan),
+            Finisher(self.folders, journal, lambda: self.network.about(rooms.engine.report), self._ended),
+        )
+        polled = frozenset(folder.index for folder in self.folders if self._is_polled(folder))
+        roots = [Root(f.settings.inbox, f.settings.recursive) for f in self.folders if f.index not in polled]
+        rooms.intake.polled = polled
+        rooms.intake.on_idle = self._wake
+        self._watch = Watch([] if self._once else roots, rooms.intake.hint)
+        return rooms
+
+    def _is_polled(self, folder: Folder) -> bool:
+        how = self.settings.watch.observer
+        return how == "polling" or (how == "auto" and volume.is_network(folder.settings.inbox))
+
+    def _start(self) -> None:
+        for folder in self.folders:
+            with contextlib.suppress(OSError):  # told, and tried again, by intake and finisher
+                folder.inbox.prepare()
+                folder.outbox.prepare()
+        rooms = self._rooms
+        rooms.engine.start(rooms.loader.ready, self._wake)
+        rooms.loader.start(rooms.intake.work, rooms.engine.plan)
+        rooms.finisher.start(rooms.engine.raw)
+        rooms.intake.start()
+        self._watch.start()
+        self._teller.show(self._condition(), now=True)
+        log.info("depth-watcher %s started, process %d", __version__, os.getpid())
+
+    # -- waiting --------------------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        """From any thread: there is something for the main thread to see."""
+        with contextlib.suppress(OSError):  # full: it will wake anyway; closed: the process is ending
+            self._bell.send(b"!")
+
+    def _ended(self, frame: Frame, outcome: Outcome) -> None:
+        self.tally.note(outcome)
+        if self._heard is not None:
+            self._heard(frame, outcome)
+        self._rooms.intake.ended(frame, outcome)
+        self._wake()
+
+    def _wait(self) -> None:
+        announced = False
+        while not self._over():
+            report = self._rooms.engine.report
+            if not announced and report is not None:
+                announced = True
+                self.network.announce(report)
+            self._check_watch()
+            pause_s = min(self._teller.show(self._condition()), self._check_limits())
+            ready, _, _ = select.select([self._ring], [], [], pause_s)
+            if ready:
+                with contextlib.suppress(BlockingIOError):
+                    self._ring.recv(4096)
+                self._quiet_since_s = now_s()
+
+    def _over(self) -> bool:
+        if self._signal or self._rooms.failure() is not None:
+            return True
+        if not self._once:
+            return False
+        stuck = now_s() - self._quiet_since_s > _ONCE_STUCK_S and bool(self._rooms.troubles())
+        return stuck or self._rooms.intake.idle.is_set()
+
+    def _check_watch(self) -> None:
+        why = None if self._once else self._watch.check()
+        if why:
+            log.warning("watching was started anew: %s", why)
+            self._rooms.intake.rescan()
+
+    def _condition(self) -> Condition:
+        troubles = self._rooms.troubles()
+        if troubles:
+            more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
+            return Condition("degraded", troubles[0] + more)
+        return (
+            Condition("starting", "the model is being loaded") if self._rooms.engine.loading else Condition("running")
+        )
+
+    def _check_limits(self) -> float:
+        """End the process when a call has taken too long; returns seconds until that can next be so."""
+        rooms, now = self._rooms, now_s()
+        pause_s = HEARTBEAT_S
+        for hand in hands(rooms.loader, rooms.engine, rooms.finisher, self.settings.limits):
+            if hand.overdue(now):
+                self._die(hand)
+            pause_s = min(pause_s, hand.left_s(now))
+        return pause_s
+
+    def _die(self, hand: Hand) -> None:
+        """A native call hangs: nothing can interrupt it, so the process goes, after saying who did it."""
+        log.error("%s. The process ends with %d; the next start goes on", hand, ExitCode.INTERNAL)
+        recovery.say_last_words(self.state_dir, hand.frame, str(hand))
+        logging.shutdown()
+        os._exit(ExitCode.INTERNAL)
+
+    # -- stopping -------------------------------------------------------------------------------------------------
+
+    def _stop(self, journal: Journal) -> int:
+        """Everything down, in order; what is still in hand goes back. Raises the failure that ended the work."""
+        failure = self._rooms.failure()
+        held = self._rooms.engine.in_hand
+        guilty = held[0] if failure is not None and held is not None else None
+        stuck = bool(self._rooms.troubles())
+        self._teller.show(Condition("stopping"), now=True)
+        ended = self._stop_threads(now_s() + STOP_BUDGET_S)
+        left = _give_back(journal, guilty)
+        if guilty is not None:
+            recovery.say_last_words(self.state_dir, guilty, f"the network failed on {guilty.source.rel}: {failure}")
+        log.info("stopped. %s", f"{left} frames wait for the next start" if left else "Nothing is in hand")
+        code = self._exit_code(failure, stuck=stuck)
+        reason = str(failure) if failure is not None else "; ".join(self._rooms.troubles()[:1])
+        self._teller.show(Condition("stopped", reason), now=True)
+        if not ended:
+            # A thread is inside a native call that may take minutes; everything that matters is on disk.
+            logging.shutdown()
+            os._exit(code)
+        if isinstance(failure, WatcherError):
+            raise failure
+        return code
+
+    def _stop_threads(self, until_s: float) -> bool:
+        def left_s() -> float:
+            return max(0.0, until_s - now_s())
+
+        rooms = self._rooms
+        self._watch.stop()
+        rooms.loader.stopping.set()
+        rooms.finisher.stopping.set()
+        rooms.engine.give_up_waiting()
+        rooms.intake.stop()
+        if not rooms.intake.join(left_s()):
+            return False
+        rooms.intake.work.close()
+        if not rooms.loader.join(left_s()):
+            return False
+        rooms.loader.ready.close()
+        if not rooms.engine.join(left_s()):
+            return False
+        rooms.engine.raw.close()
+        return rooms.finisher.join(left_s())
+
+    def _exit_code(self, failure: BaseException | None, *, stuck: bool) -> int:
+        if isinstance(failure, WatcherError):
+            return failure.exit_code
+        if failure is not None:
+            return ExitCode.INTERNAL
+        if self._once and stuck:
+            return ExitCode.TRY_LATER
+        return ExitCode.SOME_FAILED if self._once and self.tally.failed else ExitCode.DONE
+
+    # -- what wakes the main thread -------------------------------------------------------------------------------
+
+    @contextmanager
+    def _doorbell(self) -> Iterator[None]:
+        self._ring, self._bell = socket.socketpair()
+        with self._ring, self._bell:
+            self._ring.setblocking(False)
+            self._bell.setblocking(False)
+            yield
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        def note(number: int, _frame: types.FrameType | None) -> None:
+            self._signal = number
+
+        wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        before = {number: signal.signal(number, note) for number in wanted}
+        wakeup = signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _give_back(journal: Journal, guilty: Frame | None) -> int:
+    """What was in hand goes back, uncounted, so that a stop is never taken for a crash; returns how many."""
+    rows = [row for row in journal.in_state("attempt") if guilty is None or row.id != guilty.id]
+    for row in rows:
+        journal.give_back(row.id)
+    return len(rows)

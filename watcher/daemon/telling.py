@@ -1,0 +1,114 @@
+"""Telling: what the threads are doing, as a snapshot, into the status file; not more often than anybody looks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from watcher import __version__, status
+from watcher.clock import now_s, stamp
+from watcher.engine import Engine
+from watcher.finisher import Finisher
+from watcher.intake import Intake
+from watcher.journal import Journal
+from watcher.loader import Loader
+from watcher.network import Network
+
+HEARTBEAT_S = 10.0
+_PAUSE_S = 0.5
+_RATE_WINDOW_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """The threads of one life."""
+
+    intake: Intake
+    loader: Loader
+    engine: Engine
+    finisher: Finisher
+
+    def failure(self) -> BaseException | None:
+        """What ended one of them."""
+        rooms = (self.engine, self.loader, self.finisher, self.intake)
+        return next((room.failure for room in rooms if room.failure is not None), None)
+
+    def troubles(self) -> list[str]:
+        """What stands in the way now, one line each."""
+        both = {**self.intake.troubles, **self.finisher.troubles}
+        return [f"{place}: {trouble}" for place, trouble in both.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``state`` is one of starting, running, degraded, stopping, stopped."""
+
+    state: str
+    reason: str = ""
+
+
+class Teller:
+    def __init__(
+        self, state_dir: Path, rooms: Rooms, network: Network, journal: Journal, *, inboxes: tuple[str, ...]
+    ) -> None:
+        self.tell: Callable[[status.Snapshot], None] | None = None
+        self._state_dir = state_dir
+        self._rooms = rooms
+        self._network = network
+        self._journal = journal
+        self._inboxes = inboxes
+        self._started = stamp()
+        self._told_s = 0.0
+
+    def show(self, condition: Condition, *, now: bool = False) -> float:
+        """Write the status file where that is due; returns seconds until it will be due again."""
+        since_s = now_s() - self._told_s
+        if not now and since_s < _PAUSE_S:
+            return _PAUSE_S - since_s
+        self._told_s = now_s()
+        snapshot = self._look(condition)
+        with contextlib.suppress(OSError):  # a full disk must not end the daemon
+            status.write(self._state_dir, snapshot)
+        if self.tell is not None:
+            self.tell(snapshot)
+        return HEARTBEAT_S
+
+    def _look(self, condition: Condition) -> status.Snapshot:
+        rooms, known = self._rooms, self._journal.counts()
+        report = rooms.engine.report
+        stages = {"load": rooms.loader.took_ms, "run": rooms.engine.took_ms, "finish": rooms.finisher.took_ms}
+        return status.Snapshot(
+            running=condition.state != "stopped",
+            pid=os.getpid(),
+            state=condition.state,
+            reason=condition.reason,
+            provider=report.provider if report else "",
+            model=self._network.name,
+            notice=self._network.notice,
+            counts=status.Counts(
+                waiting=rooms.intake.waiting,
+                in_flight=len(known.in_flight),
+                done=known.done,
+                failed=known.failed,
+                ignored=rooms.intake.ignored,
+            ),
+            in_flight=known.in_flight,
+            rate=self._rate(),
+            stages_ms={name: round(took_ms, 2) for name, took_ms in stages.items()},
+            last_errors=tuple(
+                status.Failure(row.rel, str((row.reason or {}).get("what", "")), stamp(row.ended_at))
+                for row in self._journal.last_failures()
+            ),
+            inboxes=self._inboxes,
+            started=self._started,
+            updated=stamp(),
+            version=__version__,
+        )
+
+    def _rate(self) -> float:
+        now = now_s()
+        recent = [at_s for at_s in list(self._rooms.finisher.done_at_s) if now - at_s < _RATE_WINDOW_S]
+        return round(len(recent) / max(1.0, now - recent[0]), 3) if recent else 0.0

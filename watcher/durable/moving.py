@@ -1,0 +1,128 @@
+"""Move a file without ever overwriting another one or being without it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import itertools
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from watcher.durable.syncing import REFUSED, make_folder, sync_file, sync_folder
+from watcher.durable.writing import NAME_BYTES, cut_to_bytes, temporary_name
+
+_COPY_BYTES = 1 << 20
+
+
+def numbered(name: str) -> Iterator[str]:
+    """``a.jpg``, ``a (2).jpg``, ``a (3).jpg`` …, none longer than a name may be."""
+    yield name
+    stem, dot, extension = name.rpartition(".")
+    if not stem:
+        stem, dot, extension = name, "", ""
+    for count in itertools.count(2):
+        tail = f" ({count}){dot}{extension}"
+        yield cut_to_bytes(stem, NAME_BYTES - len(os.fsencode(tail))) + tail
+
+
+def move_aside(source: Path, folder: Path, name: str) -> Path:
+    """Move ``source`` into ``folder`` under ``name`` or the next free `` (n)``; never overwrites. Returns where.
+
+    Across volumes the file is copied, synced and compared before the source is removed.
+    """
+    make_folder(folder)
+    for candidate in numbered(name):
+        target = folder / candidate
+        try:
+            rename_new(source, target)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            return _copy_over(source, folder, name)
+        sync_folder(folder)
+        sync_folder(source.parent)
+        return target
+    raise AssertionError("unreachable: the names never end")
+
+
+def _copy_over(source: Path, folder: Path, name: str) -> Path:
+    temporary = folder / temporary_name(name)
+    try:
+        before = _copy(source, temporary)
+        for candidate in numbered(name):
+            target = folder / candidate
+            try:
+                rename_new(temporary, target)
+            except FileExistsError:
+                continue
+            break
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_folder(folder)
+    after = os.lstat(source)
+    if (after.st_ino, after.st_size, after.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns):
+        target.unlink()
+        raise OSError(errno.EBUSY, "the file changed while it was moved to another volume", str(source))
+    source.unlink()
+    sync_folder(source.parent)
+    return target
+
+
+def _copy(source: Path, target: Path) -> os.stat_result:
+    """Copy bytes and times, synced and compared; returns the source's state when it was opened."""
+    with open(source, "rb") as reading, open(target, "xb+") as writing:
+        before = os.fstat(reading.fileno())
+        while block := reading.read(_COPY_BYTES):
+            writing.write(block)
+        writing.flush()
+        os.utime(writing.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
+        os.fchmod(writing.fileno(), stat.S_IMODE(before.st_mode))
+        sync_file(writing.fileno())
+        reading.seek(0)
+        writing.seek(0)
+        while block := reading.read(_COPY_BYTES):
+            if writing.read(len(block)) != block:
+                raise OSError(errno.EIO, "the copy differs from its source", str(target))
+        if writing.read(1):
+            raise OSError(errno.EIO, "the copy is longer than its source", str(target))
+    return before
+
+
+def rename_new(source: Path, target: Path) -> None:
+    """Rename, failing with ``FileExistsError`` where the target exists: one step, no moment to lose a file in."""
+    refused = _exclusive(os.fsencode(source), os.fsencode(target))
+    if refused == 0:
+        return
+    if refused == errno.EEXIST:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    if refused not in REFUSED:
+        raise OSError(refused, os.strerror(refused), str(source))
+    if os.path.lexists(target):  # a volume that cannot do it in one step
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    os.rename(source, target)
+
+
+_AT_FDCWD_LINUX = -100
+_RENAME_NOREPLACE = 1
+_RENAME_EXCL = 4
+
+
+def _exclusive(source: bytes, target: bytes) -> int:
+    """0, or the errno of the system's own exclusive rename; ``ENOSYS`` where it has none."""
+    library = ctypes.CDLL(None, use_errno=True)
+    ctypes.set_errno(0)
+    if sys.platform == "darwin" and hasattr(library, "renamex_np"):
+        result = library.renamex_np(source, target, _RENAME_EXCL)
+    elif sys.platform != "darwin" and hasattr(library, "renameat2"):
+        result = library.renameat2(_AT_FDCWD_LINUX, source, _AT_FDCWD_LINUX, target, _RENAME_NOREPLACE)
+    else:
+        return errno.ENOSYS
+    return ctypes.get_errno() if result else 0

@@ -1,0 +1,187 @@
+"""Intake: one thread that finds files, lets them settle, writes the attempt down and hands the frame on.
+
+Touches: the inboxes (reading), its own journal, its mailbox. It alone decides what is handed on, so no file can be
+handed on twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from watcher import settle
+from watcher.backlog import Entry
+from watcher.clock import now_s
+from watcher.folder import Folder
+from watcher.frame import Frame, Outcome
+from watcher.handover import Handover
+from watcher.intake.finding import Finder
+from watcher.journal import Journal
+
+log = logging.getLogger(__name__)
+
+_HINTS_MOST = 20_000  # beyond, hints are dropped and one rescan stands for all of them
+_PRUNE_EVERY = 1000
+
+
+class _Stop:
+    pass
+
+
+class _Rescan:
+    pass
+
+
+class _Room:
+    """A place in the work queue became free."""
+
+
+Mail = str | tuple[Frame, Outcome] | _Stop | _Rescan | _Room
+
+
+class Intake:
+    def __init__(self, folders: Sequence[Folder], journal: Path, rules: settle.Rules, rescan_s: float) -> None:
+        self._mail: queue.SimpleQueue[Mail] = queue.SimpleQueue()
+        self.work: Handover[Frame] = Handover(2, on_take=lambda: self._mail.put(_Room()))
+        self.idle = threading.Event()
+        self.on_idle: Callable[[], None] = lambda: None
+        self.polled: frozenset[int] = frozenset()
+        self.failure: BaseException | None = None
+        self._folders = tuple(folders)
+        self._journal_path = journal
+        self._rules = rules
+        self._rescan_s = rescan_s
+        self._ended = 0
+        self._finder: Finder | None = None
+        self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
+
+    # -- from other threads ---------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def hint(self, path: str) -> None:
+        """Something happened at ``path``. Never blocks, never fails, decides nothing."""
+        if self._mail.qsize() < _HINTS_MOST:
+            self._mail.put(path)
+        elif self._mail.qsize() == _HINTS_MOST:
+            self._mail.put(_Rescan())
+
+    def ended(self, frame: Frame, outcome: Outcome) -> None:
+        """A bell, not data: the frame has left the path."""
+        self._mail.put((frame, outcome))
+
+    def rescan(self) -> None:
+        self._mail.put(_Rescan())
+
+    def stop(self) -> None:
+        self._mail.put(_Stop())
+
+    def join(self, timeout_s: float) -> bool:
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    @property
+    def waiting(self) -> int:
+        return self._finder.waiting if self._finder else 0
+
+    @property
+    def ignored(self) -> int:
+        return self._finder.ignored if self._finder else 0
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        return dict(self._finder.troubles) if self._finder else {}
+
+    # -- the thread -----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        journal = Journal(self._journal_path)
+        try:
+            finder = self._finder = Finder(self._folders, journal, self._rules, self._rescan_s)
+            finder.polled = self.polled
+            finder.remember()
+            while self._turn(finder, journal):
+                pass
+        except BaseException as error:
+            log.exception("intake ended by an error that nobody expected")
+            self.failure = error
+            self.on_idle()
+        finally:
+            journal.close()
+
+    def _turn(self, finder: Finder, journal: Journal) -> bool:
+        finder.scan_what_is_due(now_s())
+        self._hand_on(finder, journal)
+        self._set_idle(finder)
+        try:
+            mail = self._mail.get(timeout=max(0.0, finder.next_s() - now_s()))
+        except queue.Empty:
+            return True
+        return self._open_mail(finder, mail)
+
+    def _open_mail(self, finder: Finder, mail: Mail) -> bool:
+        """One letter and all that lie behind it: what comes together is one arrival."""
+        finder.arrivals += 1
+        seen: set[str] = set()
+        while True:
+            if isinstance(mail, _Stop):
+                return False
+            if isinstance(mail, _Rescan):
+                finder.rescan()
+            elif isinstance(mail, str):
+                if mail not in seen:
+                    seen.add(mail)
+                    finder.hinted(mail)
+            elif isinstance(mail, tuple):
+                self._note_end(finder, *mail)
+            try:
+                mail = self._mail.get_nowait()
+            except queue.Empty:
+                return True
+
+    def _note_end(self, finder: Finder, frame: Frame, outcome: Outcome) -> None:
+        finder.ended(frame, outcome)
+        self._ended += 1
+        if self._ended % _PRUNE_EVERY == 0:
+            finder.prune()
+
+    def _set_idle(self, finder: Finder) -> None:
+        if finder.in_flight or finder.waiting or not self._mail.empty():
+            self.idle.clear()
+        elif not self.idle.is_set():
+            self.idle.set()
+            self.on_idle()
+
+    # -- handing on -----------------------------------------------------------------------------------------------
+
+    def _hand_on(self, finder: Finder, journal: Journal) -> None:
+        while not self.work.full():
+            entry = finder.backlog.next_settled()
+            if entry is None:
+                return
+            alone = entry.alone or any(frame.alone for frame in finder.in_flight.values())
+            if finder.in_flight and alone:
+                return
+            if finder.suspects and not entry.alone:
+                return
+            self._hand_one(finder, journal, entry)
+
+    def _hand_one(self, finder: Finder, journal: Journal, entry: Entry) -> None:
+        """The verdict was given for one content; it is handed on only while it is still that."""
+        folder = self._folders[entry.folder]
+        sighting = folder.inbox.sight(str(entry.source.path))
+        if sighting is None or sighting.source is None or sighting.source.identity != entry.source.identity:
+            finder.leave(entry.key)
+            if sighting is not None and sighting.source is not None:
+                finder.look(entry.folder, folder, sighting)
+            return
+        finder.backlog.drop(entry.key)
+        frame = folder.attempt(journal, entry.source, alone=entry.alone, patient=entry.patient)
+        log.debug("%s: attempt %d%s", frame, frame.attempt, ", alone" if frame.alone else "")
+        finder.in_flight[entry.key] = frame
+        self.work.give(frame)
