@@ -164,9 +164,8 @@ class Finisher:
             pause_s = min(pause_s * 2, _RETRY_MOST_S)
 
     def _dispose(self, folder: Folder, frame: Frame) -> None:
-        settings = folder.settings
         try:
-            folder.inbox.dispose(frame.source, settings.after, settings.processed)
+            folder.dispose(frame.source)
         except SourceChanged as error:
             log.info("%s: %s", frame, error)
         except OSError as error:

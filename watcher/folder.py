@@ -11,10 +11,11 @@ from watcher.config import Folder as FolderSettings
 from watcher.errors import FrameError, WatcherError, explain
 from watcher.frame import Frame, Source
 from watcher.imagefile import extension
-from watcher.inbox import Inbox
+from watcher.inbox import Inbox, identity_of
 from watcher.journal import Journal, Row
 from watcher.outbox import Outbox
 from watcher.quarantine import Quarantine, reason
+from watcher.volume import Anchor
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,7 @@ class Folder:
         self.inbox = Inbox(settings.inbox, recursive=settings.recursive, ignore=settings.ignore)
         self.outbox = Outbox(settings.outbox, settings.output.name, model)
         self.quarantine = Quarantine(settings.failed)
+        self._processed = Anchor(settings.processed)
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -51,11 +53,19 @@ class Folder:
         self.file(journal, frame.id, frame.source, why)
 
     def file(self, journal: Journal, row_id: int, source: Source, why: dict[str, Any]) -> bool:
-        """Put a failed source into quarantine; False where a volume stands in the way (it is tried again)."""
+        """Put a failed source into quarantine; False where a volume stands in the way (it is tried again).
+
+        Only the content that failed goes there: new content under its name stays in the inbox and is done.
+        """
         try:
+            if identity_of(os.lstat(source.path)).content != source.identity.content:
+                raise FileNotFoundError
             place = self.quarantine.admit(source.path, source.rel, source.inbox, why)
+            if identity_of(os.lstat(place)).content != source.identity.content:
+                self.quarantine.expel(place, source.path)
+                raise FileNotFoundError
         except FileNotFoundError:
-            log.warning("#%d %s: failed (%s) and was taken out of the inbox", row_id, source.rel, why["what"])
+            log.warning("#%d %s: failed (%s); its file has left the inbox", row_id, source.rel, why["what"])
             journal.forget(source.inbox, source.key)
             return True
         except OSError as error:
@@ -65,10 +75,16 @@ class Folder:
         log.warning("#%d %s: failed: %s. It is kept in %s", row_id, source.rel, why["what"], place)
         return True
 
+    def dispose(self, source: Source) -> None:
+        """Put a source away whose map is durable, as the settings say. Raises ``SourceChanged``, ``OSError``."""
+        if self.settings.after == "move":
+            self._processed.create()
+        self.inbox.dispose(source, self.settings.after, self.settings.processed)
+
     def explain_again(self, row: Row) -> None:
         """A kill between moving a source to quarantine and writing its reason: write it now."""
         for candidate in self._quarantined(row):
-            if not os.path.lexists(str(candidate) + ".error.json"):
+            if not self.quarantine.explained(candidate):
                 self.quarantine.explain(candidate, row.rel, row.inbox, row.reason or {})
                 return
 

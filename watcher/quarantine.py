@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from watcher.clock import stamp
-from watcher.durable import NAME_BYTES, cut_to_bytes, make_folder, move_aside, sweep, sync_folder, write_whole
+from watcher.durable import (
+    NAME_BYTES,
+    cut_to_bytes,
+    make_folder,
+    move_aside,
+    rename_new,
+    sweep,
+    sync_folder,
+    write_whole,
+)
+from watcher.volume import Anchor
 
 SUFFIX = ".error.json"
 
@@ -43,9 +53,11 @@ def reason(code: str, what: str, remedy: str, attempts: int) -> dict[str, Any]:
 class Quarantine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.anchor = Anchor(folder)
 
     def admit(self, source: Path, rel: str, inbox: Path, why: dict[str, Any]) -> Path:
         """Move ``source`` here with ``<name>.error.json`` beside it; returns where it is. Raises ``OSError``."""
+        self.anchor.create()
         place = (self.folder / rel).parent
         target = move_aside(source, place, source.name)
         self.explain(target, rel, inbox, why)
@@ -55,6 +67,16 @@ class Quarantine:
         """Write the reason beside a source that is here already."""
         text = {"source": rel, "inbox": str(inbox), **why}
         write_whole(_reason_path(target), json.dumps(text, indent=2).encode() + b"\n")
+
+    def expel(self, target: Path, source: Path) -> None:
+        """Undo ``admit``: what was moved here was not what had failed. Raises ``OSError``."""
+        rename_new(target, source)
+        with contextlib.suppress(FileNotFoundError):
+            _reason_path(target).unlink()
+
+    def explained(self, target: Path) -> bool:
+        """Whether a source that is here has its reason beside it."""
+        return os.path.lexists(_reason_path(target))
 
     def cases(self) -> Iterator[Case]:
         """Everything here that has a reason beside it."""

@@ -23,7 +23,11 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
+from watcher.clock import now_s
+
 log = logging.getLogger(__name__)
+
+_AGAIN_S = 60.0  # a system that refuses to watch is not asked again at once
 
 # Reading a frame opens and closes it; hints of that kind would feed on themselves.
 _UNTOLD = frozenset((EVENT_TYPE_OPENED, EVENT_TYPE_CLOSED_NO_WRITE, EVENT_TYPE_DELETED))
@@ -55,6 +59,7 @@ class Watch:
         self._handler = _Hints(hint)
         self._observer: BaseObserver | None = None
         self._watched: dict[Path, tuple[int, int]] = {}
+        self._not_before_s = 0.0
 
     def start(self) -> None:
         if not self._roots:
@@ -85,7 +90,7 @@ class Watch:
 
     def check(self) -> str | None:
         """Start a new observer where the old one no longer serves; returns why, ``None`` where all is well."""
-        why = self._complaint()
+        why = self._complaint() if now_s() >= self._not_before_s else None
         if why is not None:
             self.stop()
             self.start()

@@ -290,7 +290,7 @@ class Finder:
     def _dispose_again(self, folder: Folder, source: Source) -> None:
         """Its map is durable, only the source could not be put away, or a kill came between."""
         try:
-            folder.inbox.dispose(source, folder.settings.after, folder.settings.processed)
+            folder.dispose(source)
             self.tell(str(source.path), None)
         except SourceChanged:
             self._scan_at_s[folder.index] = 0.0
