@@ -163,7 +163,7 @@ def _strong(reply: http.client.HTTPResponse) -> str:
 
 def _read(reply: http.client.HTTPResponse) -> bytes:
     try:
-        return reply.read(_CHUNK_BYTES)
+        return reply.read1(_CHUNK_BYTES)  # what has arrived; ``read`` would lose it when the rest stalls
     except TimeoutError as error:
         raise BrokenOff(f"the server has sent nothing for {STALL_S:g} s") from error
     except (http.client.HTTPException, OSError) as error:
