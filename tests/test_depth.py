@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -331,3 +333,24 @@ def test_raw_of_another_shape_is_a_mistake_of_the_caller(shape: tuple[int, ...])
     """Raw depth is one plane."""
     with pytest.raises(ValueError, match="raw depth must be"):
         finish(np.zeros(shape, np.float32), (4, 4))
+
+
+# -- memory -------------------------------------------------------------------------------------------------------
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    """The most that numpy held at once during the call, above what was there before."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_twelve_megapixels_stay_modest() -> None:
+    """A 12 megapixel picture (36 MB) never becomes its 288 MB double, and its 24 MB map costs one float copy more."""
+    pixels = np.zeros((3000, 4000, 3), np.uint8)
+    assert peak_bytes(lambda: prepare(pixels, Plan(384, 384, resample="reference"))) < 64e6
+    assert peak_bytes(lambda: prepare(pixels, Plan(384, 384))) < 16e6
+    assert peak_bytes(lambda: finish(ramp(384, 384), (3000, 4000))) < 90e6
