@@ -10,23 +10,22 @@ import json
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from watcher import __version__, depth, imagefile
 from watcher.clock import now_s, stamp
 from watcher.config import Output as OutputSettings
-from watcher.errors import Blame, SourceChanged, blame_of, explain
+from watcher.course import Course
+from watcher.errors import Blame, SourceChanged, VolumeTrouble, blame_of, explain
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome, Raw
 from watcher.handover import Handover
-from watcher.journal import Journal
+from watcher.journal import Journal, Patience
 from watcher.outbox import Output
 
 log = logging.getLogger(__name__)
-
-Ended = Callable[[Frame, Outcome], None]
 
 _KINDS: Mapping[str, depth.Kind] = {"png16": "uint16", "tiff16": "uint16", "png8": "uint8", "jpg": "uint8"}
 _RETRY_FIRST_S = 1.0
@@ -68,25 +67,14 @@ def render(raw: Raw, settings: OutputSettings, about: Mapping[str, Any]) -> tupl
 
 
 class Finisher:
-    def __init__(
-        self,
-        folders: Sequence[Folder],
-        journal: Path,
-        about: Callable[[], Mapping[str, Any]],
-        ended: Ended,
-        *,
-        threads: int = 2,
-    ) -> None:
+    def __init__(self, course: Course, about: Callable[[], Mapping[str, Any]], *, threads: int = 2) -> None:
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
         self.in_hand: dict[int, tuple[Frame, float]] = {}
-        self.troubles: dict[str, str] = {}
         self.took_ms: float = 0.0
         self.done_at_s: deque[float] = deque(maxlen=240)
-        self._folders = tuple(folders)
-        self._journal_path = journal
+        self._course = course
         self._about = about
-        self._ended = ended
         self._raw: Handover[Raw] | None = None
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"finisher-{number}", daemon=True)
@@ -107,10 +95,12 @@ class Finisher:
 
     def _run(self, number: int) -> None:
         assert self._raw is not None
-        journal = Journal(self._journal_path)
+        journal = Journal(self._course.journal, Patience(self.stopping.wait, self._course.troubles.tell))
         try:
             while (raw := self._raw.take()) is not None:
                 self._finish(journal, number, raw)
+        except VolumeTrouble:
+            pass  # a stop came while the journal's disk was away; the next start sorts out what was in hand
         except BaseException as error:
             log.exception("a finisher ended by an error that nobody expected")
             self.failure = error
@@ -118,7 +108,7 @@ class Finisher:
             journal.close()
 
     def _finish(self, journal: Journal, number: int, raw: Raw) -> None:
-        folder, frame = self._folders[raw.frame.folder], raw.frame
+        folder, frame = self._course.folder_of(raw.frame), raw.frame
         began_s = now_s()
         self.in_hand[number] = (frame, began_s)
         try:
@@ -127,21 +117,21 @@ class Finisher:
             if blame_of(error) is not Blame.FRAME:
                 raise
             folder.fail(journal, frame, error)
-            self._ended(frame, Outcome.FAILED)
+            self._course.ended(frame, Outcome.FAILED)
             return
         finally:
             del self.in_hand[number]
         paths = self._publish(folder, frame, outputs)
         if paths is None:
             journal.give_back(frame.id)
-            self._ended(frame, Outcome.GIVEN_BACK)
+            self._course.ended(frame, Outcome.GIVEN_BACK)
             return
         journal.done(frame, [str(path) for path in paths])
         self.took_ms = (now_s() - began_s) * 1000
         self.done_at_s.append(now_s())
         self._dispose(folder, frame)
         log.info("%s: done: %s", frame, paths[0])
-        self._ended(frame, Outcome.DONE)
+        self._course.ended(frame, Outcome.DONE)
 
     def _publish(self, folder: Folder, frame: Frame, outputs: tuple[Output, ...]) -> tuple[Path, ...] | None:
         """Publish, as soon as the volume lets us; ``None`` when a stop came first."""
@@ -151,13 +141,11 @@ class Finisher:
             try:
                 paths = folder.outbox.publish(frame.base, outputs)
             except OSError as error:
-                trouble = "the map cannot be written: {}. {}".format(*explain(error))
-                if self.troubles.get(place) != trouble:
-                    log.warning("%s: %s The frame waits", frame, trouble)
-                    self.troubles[place] = trouble
+                self._course.troubles.tell(
+                    place, "the map of {} cannot be written: {}. {}".format(frame.source.rel, *explain(error))
+                )
             else:
-                if self.troubles.pop(place, None) is not None:
-                    log.info("%s: all right again", place)
+                self._course.troubles.tell(place, None)
                 return paths
             if self.stopping.wait(pause_s):
                 return None

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from watcher import depth, imagefile
 from watcher.clock import now_s
 from watcher.config import Limits
-from watcher.errors import Blame, SourceChanged, SourceGone, Truncated, blame_of, explain
-from watcher.folder import Folder, reason_of
+from watcher.course import Course
+from watcher.errors import Blame, SourceChanged, SourceGone, Truncated, VolumeTrouble, blame_of, explain
+from watcher.folder import reason_of
 from watcher.frame import Float32, Frame, Outcome, Ready
 from watcher.handover import Handover
-from watcher.journal import Journal
+from watcher.journal import Journal, Patience
 
 log = logging.getLogger(__name__)
-
-Ended = Callable[[Frame, Outcome], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +45,14 @@ def load(data: bytes, plan: depth.Plan, max_pixels: int) -> Loaded:
 
 
 class Loader:
-    def __init__(
-        self,
-        folders: Sequence[Folder],
-        journal: Path,
-        limits: Limits,
-        ended: Ended,
-        *,
-        threads: int = 2,
-    ) -> None:
+    def __init__(self, course: Course, limits: Limits, *, threads: int = 2) -> None:
         self.ready: Handover[Ready] = Handover(3)
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
         self.in_hand: dict[int, tuple[Frame, float]] = {}  # thread number → (frame, since)
         self.took_ms: float = 0.0
-        self._folders = tuple(folders)
-        self._journal_path = journal
+        self._course = course
         self._limits = limits
-        self._ended = ended
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"loader-{number}", daemon=True)
             for number in range(threads)
@@ -87,7 +75,7 @@ class Loader:
 
     def _run(self, number: int) -> None:
         assert self._work is not None
-        journal = Journal(self._journal_path)
+        journal = Journal(self._course.journal, Patience(self.stopping.wait, self._course.troubles.tell))
         try:
             while (frame := self._work.take()) is not None:
                 plan = None if self.stopping.is_set() else self._plan()
@@ -100,6 +88,8 @@ class Loader:
                 if ready is not None:
                     self.took_ms = (now_s() - took[1]) * 1000
                     self.ready.give(ready)
+        except VolumeTrouble:
+            pass  # a stop came while the journal's disk was away; the next start sorts out what was in hand
         except BaseException as error:
             log.exception("a loader ended by an error that nobody expected")
             self.failure = error
@@ -108,20 +98,20 @@ class Loader:
 
     def _give_back(self, journal: Journal, frame: Frame) -> None:
         journal.give_back(frame.id)
-        self._ended(frame, Outcome.GIVEN_BACK)
+        self._course.ended(frame, Outcome.GIVEN_BACK)
 
     def _load(self, journal: Journal, frame: Frame, plan: depth.Plan) -> Ready | None:
-        folder = self._folders[frame.folder]
+        folder = self._course.folder_of(frame)
         try:
             taken = folder.inbox.read(frame.source, self._limits.max_file_mb * 1_000_000)
             loaded = load(taken.data, plan, self._limits.max_pixels)
         except SourceGone:
             journal.forget(frame.source.inbox, frame.source.key)
-            self._ended(frame, Outcome.GONE)
+            self._course.ended(frame, Outcome.GONE)
         except SourceChanged as error:
             log.info("%s: %s", frame, error.what)
             journal.give_back(frame.id)
-            self._ended(frame, Outcome.CHANGED)
+            self._course.ended(frame, Outcome.CHANGED)
         except Truncated as error:
             self._truncated(journal, frame, error)
         except Exception as error:
@@ -142,7 +132,7 @@ class Loader:
             return
         log.info("%s: %s. It waits for the rest", frame, error.what)
         journal.hold(frame, reason_of(error, frame.attempt))
-        self._ended(frame, Outcome.HELD)
+        self._course.ended(frame, Outcome.HELD)
 
     def _failed(self, journal: Journal, frame: Frame, error: Exception) -> None:
         if blame_of(error) is Blame.VOLUME:
@@ -152,5 +142,5 @@ class Loader:
             return
         if blame_of(error) is not Blame.FRAME:
             raise error
-        self._folders[frame.folder].fail(journal, frame, error)
-        self._ended(frame, Outcome.FAILED)
+        self._course.folder_of(frame).fail(journal, frame, error)
+        self._course.ended(frame, Outcome.FAILED)

@@ -52,7 +52,7 @@ class Network:
         return depth.Plan(
             height_px=shape.height_px,
             width_px=shape.width_px,
-            fixed=shape.fixed,
+            fixed=shape.fixed or spec.resize == "stretch",
             multiple=spec.multiple,
             upper_px=spec.upper_px,
             mean=spec.mean,
@@ -74,7 +74,7 @@ class Network:
         """Say once, in the log, what really runs."""
         nodes = ", ".join(f"{count} nodes on {name}" for name, count in report.nodes.items()) or "assignment unknown"
         log.info(
-            "model %s on %s (%s; ONNX Runtime %s; loaded in %.0f ms)",
+            "model %s on %s (%s; %s; loaded in %.0f ms)",
             *(self.name, report.provider, nodes, report.runtime, report.load_ms),
         )
         if report.note:

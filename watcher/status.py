@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from watcher.clock import stamp
 
 STATUS_FILE = "status.json"
 LOCK_FILE = "daemon.lock"
+_BLOCK = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,20 @@ class Snapshot:
 
 
 def write(state_dir: Path, snapshot: Snapshot) -> None:
-    """Leave the snapshot for whoever asks. Raises ``OSError``."""
+    """Leave the snapshot for whoever asks. Raises ``OSError``.
+
+    On a full disk the old file is written over in place: that is when people ask, and it needs no new space.
+    """
     text = json.dumps(snapshot.as_json(), indent=1).encode()
-    durable.write_whole(state_dir / STATUS_FILE, text, mode=0o600, durable=False)
+    path = state_dir / STATUS_FILE
+    try:
+        durable.write_whole(path, text.ljust(-(-len(text) // _BLOCK) * _BLOCK), mode=0o600, durable=False)
+    except OSError:
+        with path.open("r+b") as file:
+            size = os.fstat(file.fileno()).st_size
+            if len(text) > size:
+                raise
+            file.write(text.ljust(size))
 
 
 def read(state_dir: Path) -> Snapshot:

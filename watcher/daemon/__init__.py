@@ -17,19 +17,19 @@ import socket
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from watcher import __version__, config, durable, recovery, settle, status, volume
 from watcher.clock import now_s, stamp
+from watcher.course import Course, Troubles
 from watcher.daemon.limits import Hand, hands
-from watcher.daemon.telling import HEARTBEAT_S, Condition, Rooms, Teller
+from watcher.daemon.telling import HEARTBEAT_S, Condition, Rooms, Tally, Teller
 from watcher.engine import Engine
-from watcher.errors import ExitCode, WatcherError
+from watcher.errors import ExitCode, VolumeTrouble, WatcherError
 from watcher.finisher import Finisher
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome
 from watcher.instance import alone, crash_trace
-from watcher.intake import Intake
+from watcher.intake import Intake, Pace
 from watcher.journal import Journal
 from watcher.loader import Loader
 from watcher.network import Network
@@ -41,18 +41,6 @@ STOP_BUDGET_S = 4.0  # launchd's ExitTimeOut and a user's patience are both long
 JOURNAL_FILE = "journal.db"
 _ONCE_PATIENCE_S = 5.0
 _ONCE_STUCK_S = 10.0
-
-
-@dataclass(slots=True)
-class Tally:
-    """How the frames of this run ended."""
-
-    done: int = 0
-    failed: int = 0
-
-    def note(self, outcome: Outcome) -> None:
-        self.done += outcome is Outcome.DONE
-        self.failed += outcome is Outcome.FAILED
 
 
 class Daemon:
@@ -77,9 +65,10 @@ class Daemon:
         self._tell = tell
         self._heard = heard
         self._signal = 0
+        self._troubles = Troubles(self._wake)
         self._quiet_since_s = now_s()
         self.network = Network(settings)
-        self.folders = [Folder(i, folder, self.network.name) for i, folder in enumerate(settings.folders)]
+        self.folders = tuple(Folder(i, folder, self.network.name) for i, folder in enumerate(settings.folders))
 
     # -- the life -------------------------------------------------------------------------------------------------
 
@@ -114,17 +103,16 @@ class Daemon:
 
     def _build(self) -> Rooms:
         watch, limits = self.settings.watch, self.settings.limits
-        journal = self.state_dir / JOURNAL_FILE
         patience_s = min(_ONCE_PATIENCE_S, watch.patience_s) if self._once else watch.patience_s
-        rooms = Rooms(
-            Intake(self.folders, journal, settle.Rules(watch.settle_s, patience_s), watch.rescan_s),
-            Loader(self.folders, journal, limits, self._ended),
-            Engine(self.network.open, self.network.plan),
-            Finisher(self.folders, journal, lambda: self.network.about(rooms.engine.report), self._ended),
-        )
         polled = frozenset(folder.index for folder in self.folders if self._is_polled(folder))
+        course = Course(self.folders, self.state_dir / JOURNAL_FILE, self._ended, self._troubles)
+        rooms = Rooms(
+            Intake(course, Pace(settle.Rules(watch.settle_s, patience_s), watch.rescan_s, polled)),
+            Loader(course, limits),
+            Engine(self.network.open, self.network.plan),
+            Finisher(course, lambda: self.network.about(rooms.engine.report)),
+        )
         roots = [Root(f.settings.inbox, f.settings.recursive) for f in self.folders if f.index not in polled]
-        rooms.intake.polled = polled
         rooms.intake.on_idle = self._wake
         self._watch = Watch([] if self._once else roots, rooms.intake.hint)
         return rooms
@@ -181,7 +169,7 @@ class Daemon:
             return True
         if not self._once:
             return False
-        stuck = now_s() - self._quiet_since_s > _ONCE_STUCK_S and bool(self._rooms.troubles())
+        stuck = now_s() - self._quiet_since_s > _ONCE_STUCK_S and bool(self._troubles.lines())
         return stuck or self._rooms.intake.idle.is_set()
 
     def _check_watch(self) -> None:
@@ -191,7 +179,7 @@ class Daemon:
             self._rooms.intake.rescan()
 
     def _condition(self) -> Condition:
-        troubles = self._rooms.troubles()
+        troubles = self._troubles.lines()
         if troubles:
             more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
             return Condition("degraded", troubles[0] + more)
@@ -223,7 +211,7 @@ class Daemon:
         failure = self._rooms.failure()
         held = self._rooms.engine.in_hand
         guilty = held[0] if failure is not None and held is not None else None
-        stuck = bool(self._rooms.troubles())
+        stuck = bool(self._troubles.lines())
         self._teller.show(Condition("stopping"), now=True)
         ended = self._stop_threads(now_s() + STOP_BUDGET_S)
         left = _give_back(journal, guilty)
@@ -231,7 +219,7 @@ class Daemon:
             recovery.say_last_words(self.state_dir, guilty, f"the network failed on {guilty.source.rel}: {failure}")
         log.info("stopped. %s", f"{left} frames wait for the next start" if left else "Nothing is in hand")
         code = self._exit_code(failure, stuck=stuck)
-        reason = str(failure) if failure is not None else "; ".join(self._rooms.troubles()[:1])
+        reason = str(failure) if failure is not None else "; ".join(self._troubles.lines()[:1])
         self._teller.show(Condition("stopped", reason), now=True)
         if not ended:
             # A thread is inside a native call that may take minutes; everything that matters is on disk.
@@ -299,7 +287,11 @@ class Daemon:
 
 def _give_back(journal: Journal, guilty: Frame | None) -> int:
     """What was in hand goes back, uncounted, so that a stop is never taken for a crash; returns how many."""
-    rows = [row for row in journal.in_state("attempt") if guilty is None or row.id != guilty.id]
-    for row in rows:
-        journal.give_back(row.id)
+    try:
+        rows = [row for row in journal.in_state("attempt") if guilty is None or row.id != guilty.id]
+        for row in rows:
+            journal.give_back(row.id)
+    except VolumeTrouble as error:
+        log.warning("%s What was in hand is sorted out by the next start", error)
+        return 0
     return len(rows)

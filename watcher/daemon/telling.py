@@ -11,7 +11,9 @@ from pathlib import Path
 from watcher import __version__, status
 from watcher.clock import now_s, stamp
 from watcher.engine import Engine
+from watcher.errors import VolumeTrouble
 from watcher.finisher import Finisher
+from watcher.frame import Outcome
 from watcher.intake import Intake
 from watcher.journal import Journal
 from watcher.loader import Loader
@@ -36,11 +38,6 @@ class Rooms:
         rooms = (self.engine, self.loader, self.finisher, self.intake)
         return next((room.failure for room in rooms if room.failure is not None), None)
 
-    def troubles(self) -> list[str]:
-        """What stands in the way now, one line each."""
-        both = {**self.intake.troubles, **self.finisher.troubles}
-        return [f"{place}: {trouble}" for place, trouble in both.items()]
-
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -48,6 +45,18 @@ class Condition:
 
     state: str
     reason: str = ""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How the frames of this run ended."""
+
+    done: int = 0
+    failed: int = 0
+
+    def note(self, outcome: Outcome) -> None:
+        self.done += outcome is Outcome.DONE
+        self.failed += outcome is Outcome.FAILED
 
 
 class Teller:
@@ -69,7 +78,10 @@ class Teller:
         if not now and since_s < _PAUSE_S:
             return _PAUSE_S - since_s
         self._told_s = now_s()
-        snapshot = self._look(condition)
+        try:
+            snapshot = self._look(condition)
+        except VolumeTrouble:
+            return HEARTBEAT_S  # the journal cannot be read now; the threads that need it say so
         with contextlib.suppress(OSError):  # a full disk must not end the daemon
             status.write(self._state_dir, snapshot)
         if self.tell is not None:

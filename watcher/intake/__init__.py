@@ -9,17 +9,19 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
-from watcher import settle
 from watcher.backlog import Entry
 from watcher.clock import now_s
-from watcher.folder import Folder
+from watcher.course import Course
+from watcher.errors import VolumeTrouble
 from watcher.frame import Frame, Outcome
 from watcher.handover import Handover
 from watcher.intake.finding import Finder
-from watcher.journal import Journal
+from watcher.intake.pace import Pace
+from watcher.journal import Journal, Patience
+
+__all__ = ["Intake", "Pace"]
 
 log = logging.getLogger(__name__)
 
@@ -43,17 +45,15 @@ Mail = str | tuple[Frame, Outcome] | _Stop | _Rescan | _Room
 
 
 class Intake:
-    def __init__(self, folders: Sequence[Folder], journal: Path, rules: settle.Rules, rescan_s: float) -> None:
+    def __init__(self, course: Course, pace: Pace) -> None:
         self._mail: queue.SimpleQueue[Mail] = queue.SimpleQueue()
         self.work: Handover[Frame] = Handover(2, on_take=lambda: self._mail.put(_Room()))
         self.idle = threading.Event()
+        self._stopping = threading.Event()
         self.on_idle: Callable[[], None] = lambda: None
-        self.polled: frozenset[int] = frozenset()
         self.failure: BaseException | None = None
-        self._folders = tuple(folders)
-        self._journal_path = journal
-        self._rules = rules
-        self._rescan_s = rescan_s
+        self._course = course
+        self._pace = pace
         self._ended = 0
         self._finder: Finder | None = None
         self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
@@ -78,6 +78,7 @@ class Intake:
         self._mail.put(_Rescan())
 
     def stop(self) -> None:
+        self._stopping.set()
         self._mail.put(_Stop())
 
     def join(self, timeout_s: float) -> bool:
@@ -93,20 +94,18 @@ class Intake:
     def ignored(self) -> int:
         return self._finder.ignored if self._finder else 0
 
-    @property
-    def troubles(self) -> dict[str, str]:
-        return dict(self._finder.troubles) if self._finder else {}
-
     # -- the thread -----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        journal = Journal(self._journal_path)
+        journal = Journal(self._course.journal)
         try:
-            finder = self._finder = Finder(self._folders, journal, self._rules, self._rescan_s)
-            finder.polled = self.polled
+            finder = self._finder = Finder(self._course, journal, self._pace)
+            journal.patience = Patience(self._stopping.wait, self._course.troubles.tell)
             finder.remember()
             while self._turn(finder, journal):
                 pass
+        except VolumeTrouble:
+            pass  # a stop came while the journal's disk was away
         except BaseException as error:
             log.exception("intake ended by an error that nobody expected")
             self.failure = error
@@ -173,15 +172,15 @@ class Intake:
 
     def _hand_one(self, finder: Finder, journal: Journal, entry: Entry) -> None:
         """The verdict was given for one content; it is handed on only while it is still that."""
-        folder = self._folders[entry.folder]
+        folder = self._course.folders[entry.folder]
         sighting = folder.inbox.sight(str(entry.source.path))
         if sighting is None or sighting.source is None or sighting.source.identity != entry.source.identity:
             finder.leave(entry.key)
             if sighting is not None and sighting.source is not None:
                 finder.look(entry.folder, folder, sighting)
             return
-        finder.backlog.drop(entry.key)
         frame = folder.attempt(journal, entry.source, alone=entry.alone, patient=entry.patient)
         log.debug("%s: attempt %d%s", frame, frame.attempt, ", alone" if frame.alone else "")
+        finder.backlog.drop(entry.key)
         finder.in_flight[entry.key] = frame
         self.work.give(frame)

@@ -9,17 +9,19 @@ from __future__ import annotations
 import heapq
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from watcher import imagefile, settle
+from watcher import settle
 from watcher.backlog import WINDOW, Backlog, Entry, Handled, Key, fresh
 from watcher.clock import now_s, wall_s
+from watcher.course import Course
 from watcher.errors import SourceChanged, explain
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome, Source, Wholeness
-from watcher.inbox import Sighting, open_source
+from watcher.inbox import Sighting
+from watcher.intake.pace import Pace, wholeness_of
 from watcher.journal import Journal, Row
 
 log = logging.getLogger(__name__)
@@ -27,27 +29,26 @@ log = logging.getLogger(__name__)
 _POLL_S = 2.0
 _POLL_SHARE = 10  # a scan may cost at most a tenth of the time
 _AGAIN_S = 5.0
-_TROUBLES_MOST = 100
 
 
 class Finder:
-    """What is in view (``backlog``), in work (``in_flight``) and in the way (``troubles``)."""
+    """What is in view (``backlog``), and in work (``in_flight``)."""
 
-    def __init__(self, folders: Sequence[Folder], journal: Journal, rules: settle.Rules, rescan_s: float) -> None:
-        self.backlog = Backlog(rules)
+    def __init__(self, course: Course, journal: Journal, pace: Pace) -> None:
+        self.backlog = Backlog(pace.rules)
         self.in_flight: dict[Key, Frame] = {}
         self.suspects: set[Key] = set()  # were in hand when the process before us died; they go first, alone
-        self.troubles: dict[str, str] = {}
-        self.polled: frozenset[int] = frozenset()
+        self._polled = pace.polled
         self.arrivals = 0
-        self._folders = tuple(folders)
+        self._folders = course.folders
         self._journal = journal
-        self._rescan_s = rescan_s
+        self._rescan_s = pace.rescan_s
+        self._troubles = course.troubles
         self._handled = Handled()
         self._junk = Handled()
-        self._beyond = dict.fromkeys(range(len(folders)), 0)  # candidates that the window had no room for
-        self._ignored = dict.fromkeys(range(len(folders)), 0)
-        self._scan_at_s = dict.fromkeys(range(len(folders)), 0.0)
+        self._beyond = dict.fromkeys(range(len(course.folders)), 0)  # candidates that the window had no room for
+        self._ignored = dict.fromkeys(range(len(course.folders)), 0)
+        self._scan_at_s = dict.fromkeys(range(len(course.folders)), 0.0)
 
     def scan_what_is_due(self, now: float) -> None:
         """Look through the inboxes whose time has come, and again at files whose time has come."""
@@ -120,10 +121,10 @@ class Finder:
                 self.backlog.room(), self._candidates(index, folder, below), key=lambda sighting: sighting.rel
             )
         except OSError as error:
-            self.tell(place, "the inbox cannot be read: {}. {}".format(*explain(error)))
+            self._troubles.tell(place, "the inbox cannot be read: {}. {}".format(*explain(error)))
             self._scan_at_s[index] = now_s() + min(self._rescan_s, _AGAIN_S)
             return
-        self.tell(place, None)
+        self._troubles.tell(place, None)
         for sighting in chosen:
             self.look(index, folder, sighting)
         cost_s = now_s() - began
@@ -132,7 +133,7 @@ class Finder:
         else:
             self._beyond[index] = self._found - len(chosen)
             self._ignored[index] = self._passed
-            period_s = min(_POLL_S, self._rescan_s) if index in self.polled else self._rescan_s
+            period_s = min(_POLL_S, self._rescan_s) if index in self._polled else self._rescan_s
             self._scan_at_s[index] = now_s() + max(period_s, min(_POLL_SHARE * cost_s, self._rescan_s))
 
     def _candidates(self, index: int, folder: Folder, below: str) -> Iterator[Sighting]:
@@ -159,7 +160,7 @@ class Finder:
 
     def _pass_over(self, folder: Folder, sighting: Sighting) -> None:
         if sighting.trouble is not None:
-            self.tell(str(folder.inbox.folder / sighting.rel), "{}. {}".format(*explain(sighting.trouble)))
+            self._troubles.tell(str(folder.inbox.folder / sighting.rel), "{}. {}".format(*explain(sighting.trouble)))
         elif sighting.passed not in ("hidden", "gone"):
             self._passed += 1
 
@@ -182,10 +183,10 @@ class Finder:
             folder.inbox.anchor.check()
             sighting = folder.inbox.sight(path)
         except OSError as error:
-            self.tell(str(folder.inbox.folder), "the inbox cannot be read: {}. {}".format(*explain(error)))
+            self._troubles.tell(str(folder.inbox.folder), "the inbox cannot be read: {}. {}".format(*explain(error)))
             return
         if sighting is not None and sighting.source is not None:
-            self.tell(path, None)
+            self._troubles.tell(path, None)
             self.look(index, folder, sighting)
             return
         if sighting is not None and sighting.trouble is not None:
@@ -226,12 +227,12 @@ class Finder:
         assert source is not None
         unread = sighting.copying
         try:
-            wholeness = self._wholeness(source)
+            wholeness = wholeness_of(source)
         except FileNotFoundError:
             self.leave((index, source.key))
             return
         except OSError as error:
-            self.tell(str(source.path), "{}. {}".format(*explain(error)))
+            self._troubles.tell(str(source.path), "{}. {}".format(*explain(error)))
             wholeness, unread = Wholeness.PARTIAL, True
         if wholeness is None:
             self._junk.add(index, source.key, source.identity)
@@ -262,14 +263,6 @@ class Finder:
             since_s = now_s() - max(0.0, wall_s() - (row.ended_at or 0.0))
             entry.waiting = settle.Waiting(entry.source.identity, Wholeness.PARTIAL, since_s, since_s)
 
-    def _wholeness(self, source: Source) -> Wholeness | None:
-        """What the file's own bytes say; ``None`` for a file that neither is nor claims to be a picture."""
-        with open_source(source) as file:
-            if not imagefile.claims_picture(source.name) and imagefile.sniff(file.read(64)) is None:
-                return None
-            file.seek(0)
-            return imagefile.wholeness(file, source.identity.size)
-
     def _still_wanted(self, folder: Folder, row: Row, source: Source) -> bool:
         """Whether content that the journal knows is to be done (again)."""
         if row.state == "done":
@@ -291,11 +284,13 @@ class Finder:
         """Its map is durable, only the source could not be put away, or a kill came between."""
         try:
             folder.dispose(source)
-            self.tell(str(source.path), None)
+            self._troubles.tell(str(source.path), None)
         except SourceChanged:
             self._scan_at_s[folder.index] = 0.0
         except OSError as error:
-            self.tell(str(source.path), "its map is done, but it cannot be moved away: {}. {}".format(*explain(error)))
+            self._troubles.tell(
+                str(source.path), "its map is done, but it cannot be moved away: {}. {}".format(*explain(error))
+            )
 
     def _gone(self, inbox: Path, rel: str) -> bool:
         """Whether a source has left its inbox; an inbox that is away says nothing."""
@@ -307,12 +302,3 @@ class Finder:
                     return False
                 return not os.path.lexists(inbox / rel)
         return not os.path.lexists(inbox / rel) and inbox.is_dir()
-
-    def tell(self, place: str, trouble: str | None) -> None:
-        if trouble is None:
-            if self.troubles.pop(place, None) is not None:
-                log.info("%s: all right again", place)
-        elif self.troubles.get(place) != trouble:
-            log.warning("%s: %s", place, trouble)
-            if len(self.troubles) < _TROUBLES_MOST:
-                self.troubles[place] = trouble

@@ -23,14 +23,17 @@ from typing import Any
 
 from watcher.clock import wall_s
 from watcher.frame import Frame, Source
+from watcher.journal.patience import Patience, patiently
 from watcher.journal.rows import ATTEMPT, COLUMNS, HISTORY_ROWS, SCHEMA, VERSION, Counts, Row, row_of
 
-__all__ = ["Counts", "Journal", "Row"]
+__all__ = ["Counts", "Journal", "Patience", "Row"]
 
 
 class Journal:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, patience: Patience | None = None) -> None:
+        """``patience``: what to do while the disk of the journal is full or away. Raises ``VolumeTrouble`` without."""
         self.path = path
+        self.patience = patience
         self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
         self._db.execute("PRAGMA journal_mode=WAL")
         # FULL: what was said before acting must still be said after a power cut.
@@ -38,6 +41,7 @@ class Journal:
         self._db.execute("PRAGMA fullfsync=1")
         self._db.execute("PRAGMA checkpoint_fullfsync=1")
 
+    @patiently
     def create(self) -> None:
         """Lay out the tables; once, before any other thread opens the journal."""
         self._db.executescript(SCHEMA)
@@ -52,28 +56,37 @@ class Journal:
         try:
             yield
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # a full disk has rolled back by itself
+                self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
 
     # -- looking --------------------------------------------------------------------------------------------------
 
+    @patiently
     def find(self, inbox: Path, key: str) -> Row | None:
+        """What is known of a source."""
+        return self._find(inbox, key)
+
+    def _find(self, inbox: Path, key: str) -> Row | None:
         found = self._db.execute(
             f"SELECT {COLUMNS} FROM frames WHERE inbox = ? AND key = ?", (os.fsencode(inbox), os.fsencode(key))
         ).fetchone()
         return row_of(found) if found else None
 
+    @patiently
     def in_state(self, state: str) -> list[Row]:
         rows = self._db.execute(f"SELECT {COLUMNS} FROM frames WHERE state = ? ORDER BY attempt_at, id", (state,))
         return [row_of(row) for row in rows]
 
+    @patiently
     def counts(self) -> Counts:
         done = self._db.execute("SELECT value FROM totals WHERE name = 'done'").fetchone()[0]
         failed = self._db.execute("SELECT count(*) FROM frames WHERE state = 'failed'").fetchone()[0]
         names = self._db.execute("SELECT rel FROM frames WHERE state = 'attempt' ORDER BY attempt_at, id LIMIT 1000")
         return Counts(done, failed, tuple(os.fsdecode(rel) for (rel,) in names))
 
+    @patiently
     def last_failures(self, most: int = 10) -> list[Row]:
         rows = self._db.execute(
             f"SELECT {COLUMNS} FROM frames WHERE state = 'failed' ORDER BY ended_at DESC LIMIT ?", (most,)
@@ -82,6 +95,7 @@ class Journal:
 
     # -- writing --------------------------------------------------------------------------------------------------
 
+    @patiently
     def attempt(
         self, source: Source, outbox: Path, bases: Iterable[str], taken: Callable[[str], bool], *, alone: bool = False
     ) -> tuple[int, str, int]:
@@ -94,7 +108,7 @@ class Journal:
         where = (os.fsencode(source.inbox), os.fsencode(source.key))
         now = wall_s()
         with self._writing():
-            known = self.find(source.inbox, source.key)
+            known = self._find(source.inbox, source.key)
             base = self._claim(known, os.fsencode(outbox), bases, taken)
             again = known is not None and known.same_content(source.identity) and known.state != "done"
             attempts = (known.attempts if known and again else 0) + 1
@@ -128,6 +142,7 @@ class Journal:
                 return base
         raise AssertionError("unreachable: the names never end")
 
+    @patiently
     def done(self, frame: Frame, maps: Iterable[str]) -> None:
         """The map is durable. Written before the source is disposed of."""
         with self._writing():
@@ -138,6 +153,7 @@ class Journal:
             ).rowcount
             self._db.execute("UPDATE totals SET value = value + ? WHERE name = 'done'", (changed,))
 
+    @patiently
     def fail(self, row_id: int, reason: dict[str, Any]) -> None:
         """Give up on a frame. Its source still has to be put into quarantine (``filed``)."""
         self._db.execute(
@@ -145,16 +161,19 @@ class Journal:
             (wall_s(), json.dumps(reason), row_id),
         )
 
+    @patiently
     def filed(self, row_id: int, place: str) -> None:
         """The source is in quarantine, as ``place``."""
         self._db.execute(
             "UPDATE frames SET filed = 1, place = ? WHERE id = ? AND state = 'failed'", (os.fsencode(place), row_id)
         )
 
+    @patiently
     def hold(self, frame: Frame, reason: dict[str, Any]) -> None:
         """Truncated: it waits for the rest. Not counted as an attempt."""
         self._end_uncounted(frame.id, "held", reason)
 
+    @patiently
     def give_back(self, row_id: int) -> None:
         """The attempt was nobody's fault: as if it had not been made. The source is still in the inbox."""
         with self._writing():
@@ -189,6 +208,7 @@ class Journal:
             (state, json.dumps(reason) if reason else None, wall_s(), row_id),
         )
 
+    @patiently
     def interrupted(self, row_id: int) -> None:
         """The process was ended from outside while this frame was in hand: noted, not counted as its fault."""
         self._db.execute(
@@ -197,6 +217,7 @@ class Journal:
             (row_id,),
         )
 
+    @patiently
     def suspect(self, row_id: int) -> None:
         """It was in hand when the process died: it runs again, alone. Its attempts stay counted."""
         self._db.execute(
@@ -204,10 +225,11 @@ class Journal:
             (json.dumps({"code": "suspect"}), wall_s(), row_id),
         )
 
+    @patiently
     def forget(self, inbox: Path, key: str) -> None:
         """The source is gone, or comes back from quarantine as if new. A map of earlier content keeps its owner."""
         with self._writing():
-            known = self.find(inbox, key)
+            known = self._find(inbox, key)
             if known is None or known.state == "done":
                 return
             if self._db.execute("SELECT maps FROM frames WHERE id = ?", (known.id,)).fetchone()[0] is not None:
@@ -215,6 +237,7 @@ class Journal:
             else:
                 self._db.execute("DELETE FROM frames WHERE id = ?", (known.id,))
 
+    @patiently
     def prune(self, gone: Callable[[Path, str], bool], rows: int = HISTORY_ROWS, batch: int = 1000) -> int:
         """Drop the oldest finished rows beyond ``rows`` whose source is ``gone``; returns how many.
 

@@ -1,0 +1,52 @@
+"""Course: what all seams share: the folders, the journal's place, the bell at the end, and what stands in the way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from watcher.folder import Folder
+from watcher.frame import Frame, Outcome
+
+log = logging.getLogger(__name__)
+
+_TROUBLES_MOST = 100
+
+
+class Troubles:
+    """What stands in the way now, by place; told by any thread, logged once, cleared when it is over."""
+
+    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
+        self._on_change = on_change
+        self._by_place: dict[str, str] = {}
+
+    def tell(self, place: str, trouble: str | None) -> None:
+        """``None``: all right again. Harmless to repeat."""
+        if trouble is None:
+            if self._by_place.pop(place, None) is None:
+                return
+            log.info("%s: all right again", place)
+        else:
+            if self._by_place.get(place) == trouble or len(self._by_place) >= _TROUBLES_MOST:
+                return
+            log.warning("%s: %s", place, trouble)
+            self._by_place[place] = trouble
+        self._on_change()
+
+    def lines(self) -> list[str]:
+        return [f"{place}: {trouble}" for place, trouble in list(self._by_place.items())]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """``ended`` is rung from any thread when a frame leaves the path."""
+
+    folders: tuple[Folder, ...]
+    journal: Path
+    ended: Callable[[Frame, Outcome], None]
+    troubles: Troubles
+
+    def folder_of(self, frame: Frame) -> Folder:
+        return self.folders[frame.folder]
