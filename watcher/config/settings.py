@@ -180,6 +180,12 @@ class Limits(Section):
     max_file_mb: int = Field(
         default=1024, ge=1, le=1_000_000, description="Megabytes (1,000,000 bytes) of the largest file that is read."
     )
+    max_memory_mb: int = Field(
+        default=0,
+        ge=0,
+        le=10_000_000,
+        description="Megabytes in memory beyond which the daemon ends, to be started again; 0: half the machine's.",
+    )
 
 
 class Log(Section):

@@ -11,18 +11,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import select
-import signal
-import socket
-import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-from watcher import __version__, config, durable, recovery, settle, status, volume
+from watcher import __version__, config, durable, memory, recovery, settle, status, volume
 from watcher.clock import now_s, stamp
 from watcher.course import Course, Troubles
-from watcher.daemon.limits import Hand, hands
+from watcher.daemon.limits import Hand, MemoryGuard, hands
 from watcher.daemon.telling import HEARTBEAT_S, Condition, Rooms, Tally, Teller
+from watcher.daemon.waking import Bell
 from watcher.engine import Engine
 from watcher.errors import ExitCode, VolumeTrouble, WatcherError
 from watcher.finisher import Finisher
@@ -41,6 +37,7 @@ STOP_BUDGET_S = 4.0  # launchd's ExitTimeOut and a user's patience are both long
 JOURNAL_FILE = "journal.db"
 _ONCE_PATIENCE_S = 5.0
 _ONCE_STUCK_S = 10.0
+_MEMORY_PAUSE_S = 0.5
 
 
 class Daemon:
@@ -64,9 +61,11 @@ class Daemon:
         self._once = once
         self._tell = tell
         self._heard = heard
-        self._signal = 0
-        self._troubles = Troubles(self._wake)
-        self._quiet_since_s = now_s()
+        self._bell = Bell()
+        self._troubles = Troubles(self._bell.ring)
+        self._quiet_since_s = self._memory_seen_s = now_s()
+        self._guard = MemoryGuard(settings.limits.max_memory_mb, memory.physical_bytes())
+        self._overgrown = ""
         self.network = Network(settings)
         self.folders = tuple(Folder(i, folder, self.network.name) for i, folder in enumerate(settings.folders))
 
@@ -80,7 +79,7 @@ class Daemon:
         durable.make_folder(self.state_dir, 0o700)
         note = f"{os.getpid()} {'once' if self._once else 'run'} since {stamp()}"
         inboxes = [folder.settings.inbox for folder in self.folders]
-        with alone(self.state_dir, inboxes, note), crash_trace(self.state_dir), self._doorbell(), self._signals():
+        with alone(self.state_dir, inboxes, note), crash_trace(self.state_dir), self._bell.hung():
             return self._live()
 
     def _live(self) -> int:
@@ -113,7 +112,7 @@ class Daemon:
             Finisher(course, lambda: self.network.about(rooms.engine.report)),
         )
         roots = [Root(f.settings.inbox, f.settings.recursive) for f in self.folders if f.index not in polled]
-        rooms.intake.on_idle = self._wake
+        rooms.intake.on_idle = self._bell.ring
         self._watch = Watch([] if self._once else roots, rooms.intake.hint)
         return rooms
 
@@ -127,7 +126,7 @@ class Daemon:
                 folder.inbox.prepare()
                 folder.outbox.prepare()
         rooms = self._rooms
-        rooms.engine.start(rooms.loader.ready, self._wake)
+        rooms.engine.start(rooms.loader.ready, self._bell.ring)
         rooms.loader.start(rooms.intake.work, rooms.engine.plan)
         rooms.finisher.start(rooms.engine.raw)
         rooms.intake.start()
@@ -137,17 +136,12 @@ class Daemon:
 
     # -- waiting --------------------------------------------------------------------------------------------------
 
-    def _wake(self) -> None:
-        """From any thread: there is something for the main thread to see."""
-        with contextlib.suppress(OSError):  # full: it will wake anyway; closed: the process is ending
-            self._bell.send(b"!")
-
     def _ended(self, frame: Frame, outcome: Outcome) -> None:
         self.tally.note(outcome)
         if self._heard is not None:
             self._heard(frame, outcome)
         self._rooms.intake.ended(frame, outcome)
-        self._wake()
+        self._bell.ring()
 
     def _wait(self) -> None:
         announced = False
@@ -157,15 +151,13 @@ class Daemon:
                 announced = True
                 self.network.announce(report)
             self._check_watch()
+            self._check_memory()
             pause_s = min(self._teller.show(self._condition()), self._check_limits())
-            ready, _, _ = select.select([self._ring], [], [], pause_s)
-            if ready:
-                with contextlib.suppress(BlockingIOError):
-                    self._ring.recv(4096)
+            if self._bell.wait(pause_s):
                 self._quiet_since_s = now_s()
 
     def _over(self) -> bool:
-        if self._signal or self._rooms.failure() is not None:
+        if self._bell.stopped or self._overgrown or self._rooms.failure() is not None:
             return True
         if not self._once:
             return False
@@ -177,6 +169,11 @@ class Daemon:
         if why:
             log.warning("watching was started anew: %s", why)
             self._rooms.intake.rescan()
+
+    def _check_memory(self) -> None:
+        if now_s() - self._memory_seen_s >= _MEMORY_PAUSE_S and not self._once:
+            self._memory_seen_s = now_s()
+            self._overgrown = self._guard.look(memory.resident_bytes())
 
     def _condition(self) -> Condition:
         troubles = self._troubles.lines()
@@ -219,7 +216,9 @@ class Daemon:
             recovery.say_last_words(self.state_dir, guilty, f"the network failed on {guilty.source.rel}: {failure}")
         log.info("stopped. %s", f"{left} frames wait for the next start" if left else "Nothing is in hand")
         code = self._exit_code(failure, stuck=stuck)
-        reason = str(failure) if failure is not None else "; ".join(self._troubles.lines()[:1])
+        reason = str(failure or self._overgrown or "; ".join(self._troubles.lines()[:1]))
+        if self._overgrown:
+            log.warning("%s. The process ends, to be started anew", self._overgrown)
         self._teller.show(Condition("stopped", reason), now=True)
         if not ended:
             # A thread is inside a native call that may take minutes; everything that matters is on disk.
@@ -255,34 +254,9 @@ class Daemon:
             return failure.exit_code
         if failure is not None:
             return ExitCode.INTERNAL
-        if self._once and stuck:
+        if (self._once and stuck) or self._overgrown:
             return ExitCode.TRY_LATER
         return ExitCode.SOME_FAILED if self._once and self.tally.failed else ExitCode.DONE
-
-    # -- what wakes the main thread -------------------------------------------------------------------------------
-
-    @contextmanager
-    def _doorbell(self) -> Iterator[None]:
-        self._ring, self._bell = socket.socketpair()
-        with self._ring, self._bell:
-            self._ring.setblocking(False)
-            self._bell.setblocking(False)
-            yield
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        def note(number: int, _frame: types.FrameType | None) -> None:
-            self._signal = number
-
-        wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        before = {number: signal.signal(number, note) for number in wanted}
-        wakeup = signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(wakeup)
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 def _give_back(journal: Journal, guilty: Frame | None) -> int:

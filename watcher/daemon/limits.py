@@ -32,6 +32,24 @@ class Hand:
         return f"{what} took longer than {self.limit_s:g} s"
 
 
+class MemoryGuard:
+    """Sees memory grow without end before the system does. ``look`` is given the process's size, time and again."""
+
+    _PATIENCE = 6  # looks in a row: one large picture may need much for a moment
+
+    def __init__(self, limit_mb: int, physical_bytes: int) -> None:
+        """``limit_mb`` 0: half of ``physical_bytes``."""
+        self._limit_bytes = limit_mb * 1_000_000 or physical_bytes // 2
+        self._over = 0
+
+    def look(self, resident_bytes: int) -> str:
+        """A sentence when the process should start anew, else "" ."""
+        self._over = self._over + 1 if 0 < self._limit_bytes < resident_bytes else 0
+        if self._over < self._PATIENCE:
+            return ""
+        return f"it holds {resident_bytes / 1e6:.0f} MB of memory, the limit is {self._limit_bytes / 1e6:.0f} MB"
+
+
 def hands(loader: Loader, engine: Engine, finisher: Finisher, limits: Limits) -> Iterator[Hand]:
     """Every call under way. Waiting (for a full disk, for a place in a queue) is not one."""
     for frame, since_s in list(loader.in_hand.values()):

@@ -46,9 +46,10 @@ class Finder:
         self._troubles = course.troubles
         self._handled = Handled()
         self._junk = Handled()
-        self._beyond = dict.fromkeys(range(len(course.folders)), 0)  # candidates that the window had no room for
-        self._ignored = dict.fromkeys(range(len(course.folders)), 0)
-        self._scan_at_s = dict.fromkeys(range(len(course.folders)), 0.0)
+        indices = range(len(course.folders))
+        self._beyond = dict.fromkeys(indices, 0)  # candidates that the window had no room for
+        self._ignored = dict.fromkeys(indices, 0)
+        self._scan_at_s = dict.fromkeys(indices, 0.0)
 
     def scan_what_is_due(self, now: float) -> None:
         """Look through the inboxes whose time has come, and again at files whose time has come."""
