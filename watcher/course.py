@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,12 @@ class Troubles:
             log.warning("%s: %s", place, trouble)
             self._by_place[place] = trouble
         self._on_change()
+
+    def forget(self, below: str) -> None:
+        """Files below a folder that are no longer there stand in nobody's way."""
+        for place in list(self._by_place):
+            if place.startswith(below + "/") and not os.path.lexists(place):
+                self.tell(place, None)
 
     def lines(self) -> list[str]:
         return [f"{place}: {trouble}" for place, trouble in list(self._by_place.items())]

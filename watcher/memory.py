@@ -6,6 +6,7 @@ import ctypes
 import os
 import sys
 
+_MAC: bool = sys.platform == "darwin"
 _PROC_PIDTASKINFO = 4  # libproc.h
 _TASK_INFO_BYTES = 96
 _RESIDENT_AT = 8  # struct proc_taskinfo: pti_virtual_size, pti_resident_size, â€¦
@@ -13,7 +14,7 @@ _RESIDENT_AT = 8  # struct proc_taskinfo: pti_virtual_size, pti_resident_size, â
 
 def resident_bytes() -> int:
     """Bytes of this process that are in memory now; 0 where the system does not tell."""
-    if sys.platform == "darwin":
+    if _MAC:
         return _darwin_resident()
     try:
         with open("/proc/self/statm", encoding="ascii") as file:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from watcher.durable import make_folder
 
+_MAC: bool = sys.platform == "darwin"
 _MOUNTS = tuple(Path(name) for name in ("/Volumes", "/mnt", "/media", "/run/media"))
 
 
@@ -114,7 +115,7 @@ _DARWIN_STATFS_BYTES = 2168
 def is_network(folder: Path) -> bool:
     """Whether the folder lies on a network volume, where changes by other machines raise no events."""
     try:
-        if sys.platform == "darwin":
+        if _MAC:
             return not _darwin_flags(folder) & _MNT_LOCAL
         return _linux_type(Path(os.path.realpath(folder))) in _NETWORK_TYPES
     except OSError:

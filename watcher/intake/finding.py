@@ -126,6 +126,7 @@ class Finder:
             self._scan_at_s[index] = now_s() + min(self._rescan_s, _AGAIN_S)
             return
         self._troubles.tell(place, None)
+        self._troubles.forget(place)
         for sighting in chosen:
             self.look(index, folder, sighting)
         cost_s = now_s() - began
@@ -187,11 +188,12 @@ class Finder:
             self._troubles.tell(str(folder.inbox.folder), "the inbox cannot be read: {}. {}".format(*explain(error)))
             return
         if sighting is not None and sighting.source is not None:
-            self._troubles.tell(path, None)
             self.look(index, folder, sighting)
             return
         if sighting is not None and sighting.trouble is not None:
             self._pass_over(folder, sighting)
+        else:
+            self._troubles.tell(path, None)
         for key in folder.inbox.keys(folder.inbox.relative(path) or ""):
             self.leave((index, key))
 
@@ -235,6 +237,8 @@ class Finder:
         except OSError as error:
             self._troubles.tell(str(source.path), "{}. {}".format(*explain(error)))
             wholeness, unread = Wholeness.PARTIAL, True
+        else:
+            self._troubles.tell(str(source.path), None)
         if wholeness is None:
             self._junk.add(index, source.key, source.identity)
             self._ignored[index] += 1
