@@ -13,6 +13,7 @@ from watcher import settle
 from watcher.frame import Identity, Source, Wholeness
 
 WINDOW = 4096
+_VOID_SPARE = 256
 _BACK_OFF_FIRST_S = 2.0
 _BACK_OFF_MOST_S = 60.0
 
@@ -58,12 +59,27 @@ class Backlog:
         entry.ticket = self._tickets
         self.entries[entry.key] = entry
         verdict = settle.judge(entry.waiting, self.rules, now_s)
+        self._forget_void()
         if verdict.settled:
             entry.patient = entry.patient and verdict.patient
             order = -1 if entry.alone else entry.arrival
             heapq.heappush(self._settled, (order, entry.source.rel, entry.ticket, entry.key))
         else:
             heapq.heappush(self._due, (verdict.look_again_s, entry.ticket, entry.key))
+
+    def _forget_void(self) -> None:
+        """A backlog that is held back for days is looked at again and again; what is void must not pile up."""
+        most = 2 * len(self.entries) + _VOID_SPARE
+        if len(self._settled) > most:
+            self._settled = [note for note in self._settled if self._counts(note[3], note[2])]
+            heapq.heapify(self._settled)
+        if len(self._due) > most:
+            self._due = [note for note in self._due if self._counts(note[2], note[1])]
+            heapq.heapify(self._due)
+
+    def _counts(self, key: Key, ticket: int) -> bool:
+        entry = self.entries.get(key)
+        return entry is not None and entry.ticket == ticket
 
     def drop(self, key: Key) -> None:
         self.entries.pop(key, None)

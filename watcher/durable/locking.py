@@ -7,7 +7,13 @@ import fcntl
 import os
 from pathlib import Path
 
+from watcher import clock
 from watcher.durable.syncing import make_folder
+
+_HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+# Whoever asks `holder` has the lock for a moment; that must not keep a daemon from starting.
+_TRIES = 5
+_PAUSE_S = 0.02
 
 
 class Lock:
@@ -22,12 +28,13 @@ class Lock:
         make_folder(self.path.parent)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            taken = _take(descriptor)
+        except OSError:
             os.close(descriptor)
-            if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
-                return False
             raise
+        if not taken:
+            os.close(descriptor)
+            return False
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, note.encode(), 0)
         self._descriptor = descriptor
@@ -39,6 +46,20 @@ class Lock:
             os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _take(descriptor: int) -> bool:
+    for again in range(_TRIES):
+        if again:
+            clock.pause(_PAUSE_S)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _HELD:
+                raise
+        else:
+            return True
+    return False
 
 
 def holder(path: Path) -> str | None:

@@ -55,13 +55,7 @@ def _copy_over(source: Path, folder: Path, name: str) -> Path:
     temporary = folder / temporary_name(name)
     try:
         before = _copy(source, temporary)
-        for candidate in numbered(name):
-            target = folder / candidate
-            try:
-                rename_new(temporary, target)
-            except FileExistsError:
-                continue
-            break
+        target, is_new = _settle_copy(temporary, folder, name)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -69,11 +63,30 @@ def _copy_over(source: Path, folder: Path, name: str) -> Path:
     sync_folder(folder)
     after = os.lstat(source)
     if (after.st_ino, after.st_size, after.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns):
-        target.unlink()
+        if is_new:
+            target.unlink()
         raise OSError(errno.EBUSY, "the file changed while it was moved to another volume", str(source))
     source.unlink()
     sync_folder(source.parent)
     return target
+
+
+def _settle_copy(temporary: Path, folder: Path, name: str) -> tuple[Path, bool]:
+    """Give the copy its name; returns where it is and whether it was not there before.
+
+    A kill between copying and removing the source leaves both: the copy that is there already then serves.
+    """
+    for candidate in numbered(name):
+        target = folder / candidate
+        try:
+            rename_new(temporary, target)
+        except FileExistsError:
+            if not _is_copy(target, temporary):
+                continue
+            temporary.unlink()
+            return target, False
+        return target, True
+    raise AssertionError("unreachable: the names never end")
 
 
 def _copy(source: Path, target: Path) -> os.stat_result:
@@ -94,6 +107,18 @@ def _copy(source: Path, target: Path) -> os.stat_result:
         if writing.read(1):
             raise OSError(errno.EIO, "the copy is longer than its source", str(target))
     return before
+
+
+def _is_copy(target: Path, temporary: Path) -> bool:
+    """Whether ``target`` is a file with exactly the bytes and the time of ``temporary``."""
+    one, other = os.lstat(target), os.lstat(temporary)
+    if not stat.S_ISREG(one.st_mode) or (one.st_size, one.st_mtime_ns) != (other.st_size, other.st_mtime_ns):
+        return False
+    with open(target, "rb") as reading, open(temporary, "rb") as copy:
+        while block := copy.read(_COPY_BYTES):
+            if reading.read(len(block)) != block:
+                return False
+    return True
 
 
 def rename_new(source: Path, target: Path) -> None:
