@@ -9,35 +9,19 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Protocol
 
 from watcher.clock import now_s
 from watcher.depth import Plan
 from watcher.errors import SessionError, WatcherError
-from watcher.frame import Float32, Frame, Raw, Ready
+from watcher.frame import Frame, Raw, Ready
 from watcher.handover import Handover
-from watcher.session import Report, Shape
+from watcher.session import Report, SessionLike, Shape
 
 log = logging.getLogger(__name__)
 
 
-class AnySession(Protocol):
-    """What the engine needs of a session; the real one and the tests' own keep the same contract."""
-
-    report: Report
-
-    @property
-    def shape(self) -> Shape: ...
-
-    def run(self, tensor: Float32) -> Float32: ...
-
-    def warm_up(self, runs: int = 1) -> float: ...
-
-    def close(self) -> None: ...
-
-
 class Engine:
-    def __init__(self, open_session: Callable[[], AnySession], plan: Callable[[Shape], Plan]) -> None:
+    def __init__(self, open_session: Callable[[], SessionLike], plan: Callable[[Shape], Plan]) -> None:
         self.raw: Handover[Raw] = Handover(2)
         self.stopping = threading.Event()
         self.failure: WatcherError | None = None
@@ -78,7 +62,7 @@ class Engine:
         return not self._known.is_set()
 
     def _run(self) -> None:
-        session: AnySession | None = None
+        session: SessionLike | None = None
         try:
             self.in_hand = (None, now_s())
             session = self._open_session()
@@ -103,7 +87,7 @@ class Engine:
                 self._wake()
                 self._drain()
 
-    def _serve(self, session: AnySession) -> None:
+    def _serve(self, session: SessionLike) -> None:
         assert self._ready is not None
         while (ready := self._ready.take()) is not None:
             if self.stopping.is_set():
