@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -25,17 +26,24 @@ class Anchor:
     def create(self) -> None:
         """Create the folder where it is missing, but never on the mount point of an absent volume.
 
-        Raises ``OSError``: ``ENXIO`` where the volume is not there.
+        One that was there and was thrown away is made again. Raises ``OSError``: ``ENXIO`` where the volume is not
+        there.
         """
-        if self._seen:
-            self.check()
-            return
-        missing = _absent_volume(self.folder)
+        missing = self.folder if self._is_away() else _absent_volume(self.folder)
         if missing is not None:
             raise OSError(errno.ENXIO, "the volume is not mounted", str(missing))
         if not self.folder.is_dir():
             make_folder(self.folder)
         self.check()
+
+    def _is_away(self) -> bool:
+        """Whether what is left of the path lies on the disk that shows through an absent volume."""
+        if self._outside is None:
+            return False
+        step = Path(os.path.realpath(self.folder))
+        while not os.path.lexists(step):
+            step = step.parent
+        return os.stat(step).st_dev == self._outside
 
     def check(self) -> None:
         """Raises ``OSError`` where the folder is missing or its volume was unmounted."""
@@ -107,6 +115,7 @@ _NETWORK_TYPES = frozenset(
         "fuse.rclone",
     )
 )
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # blanks and the like in /proc/self/mountinfo
 _MNT_LOCAL = 0x1000
 _DARWIN_FLAGS_AT = 64  # struct statfs with 64-bit inodes: f_flags
 _DARWIN_STATFS_BYTES = 2168
@@ -136,7 +145,7 @@ def _linux_type(folder: Path) -> str:
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
         for line in mounts:
             left, _, right = line.partition(" - ")
-            point = left.split()[4].encode().decode("unicode_escape") if "\\" in left else left.split()[4]
+            point = _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), left.split()[4])
             if folder.is_relative_to(point) and len(point) >= len(best):
                 best, kind = point, right.split()[0]
     return kind
