@@ -31,6 +31,7 @@ PACKAGES = (
     *(".app", ".photoslibrary", ".photolibrary", ".aplibrary", ".lrlibrary", ".lrdata", ".fcpbundle", ".imovielibrary"),
     *(".rtfd", ".pages", ".numbers", ".key", ".bundle", ".framework", ".download", ".logicx", ".band"),
 )
+_GONE = (errno.ENOENT, errno.ENOTDIR)
 _DATALESS = 0x40000000  # SF_DATALESS: an iCloud placeholder; opening it would start a download
 _FINDER_BUSY_BEFORE_S = 631152000  # 1990: Finder dates a file that it is still copying decades back
 
@@ -90,7 +91,8 @@ class Inbox:
             except OSError as error:
                 if not place:
                     raise
-                yield Sighting(place, trouble=error)
+                if error.errno not in _GONE:
+                    yield Sighting(place, trouble=error)
                 continue
             with entries:
                 for entry in entries:
@@ -113,8 +115,7 @@ class Inbox:
         try:
             state = os.lstat(root / rel)
         except OSError as error:
-            gone = error.errno in (errno.ENOENT, errno.ENOTDIR)
-            return None if gone else Sighting(rel, trouble=error)
+            return None if error.errno in _GONE else Sighting(rel, trouble=error)
         return self._judge(root, rel, name, state)
 
     def relative(self, path: str) -> str | None:
