@@ -176,7 +176,7 @@ _EXPLAINED: dict[int, tuple[str, str]] = {
     errno.EDQUOT: ("the disk quota is used up", "Make room; work goes on by itself."),
     errno.EROFS: ("the volume is read-only", "Mount it writable; work goes on by itself."),
     errno.EIO: ("the disk or volume reports an input/output error", "Check the disk; it is tried again by itself."),
-    errno.ENXIO: ("the device is gone", "Connect it again; work goes on by itself."),
+    errno.ENXIO: ("the volume is not there", "Connect or mount it again; work goes on by itself."),
     errno.ENODEV: ("the device is gone", "Connect it again; work goes on by itself."),
     errno.ENOTCONN: ("the network volume is not connected", "Connect it again; work goes on by itself."),
     errno.ETIMEDOUT: ("the network volume does not answer", "It is tried again by itself."),
