@@ -13,6 +13,7 @@ Each thread opens a journal of its own; SQLite lets one of them write at a time.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sqlite3
@@ -24,9 +25,13 @@ from typing import Any
 from watcher.clock import wall_s
 from watcher.frame import Frame, Source
 from watcher.journal.patience import Patience, patiently
-from watcher.journal.rows import ATTEMPT, COLUMNS, HISTORY_ROWS, SCHEMA, VERSION, Counts, Row, row_of
+from watcher.journal.rows import ATTEMPT, COLUMNS, HISTORY_ROWS, SCHEMA, VERSION, Counts, Row, base_key, row_of
 
 __all__ = ["Counts", "Journal", "Patience", "Row"]
+
+
+# How many of the names that a map may have are looked through for the one that it had.
+_NAMES_TRIED = 50
 
 
 class Journal:
@@ -34,6 +39,7 @@ class Journal:
         """``patience``: what to do while the disk of the journal is full or away. Raises ``VolumeTrouble`` without."""
         self.path = path
         self.patience = patience
+        self._kept = 0  # of the oldest rows, how many were found to be still in their inbox
         self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
         self._db.execute("PRAGMA journal_mode=WAL")
         # FULL: what was said before acting must still be said after a power cut.
@@ -125,22 +131,33 @@ class Journal:
                     now,
                     os.fsencode(outbox),
                     os.fsencode(base),
-                    os.fsencode(base.casefold()),
+                    base_key(base),
                 ),
             ).fetchone()[0]
         return row_id, base, attempts
 
     def _claim(self, known: Row | None, outbox: bytes, bases: Iterable[str], taken: Callable[[str], bool]) -> str:
         names = iter(bases)
+        own = self._own_base(known, outbox)
+        if own is not None:
+            first = list(itertools.islice(names, _NAMES_TRIED))
+            if base_key(own) in map(base_key, first):
+                return own
+            names = itertools.chain(first, names)
         for base in names:
             owner = self._db.execute(
-                "SELECT id FROM frames WHERE outbox = ? AND base_key = ?", (outbox, os.fsencode(base.casefold()))
+                "SELECT id FROM frames WHERE outbox = ? AND base_key = ?", (outbox, base_key(base))
             ).fetchone()
             if owner is None and not taken(base):
                 return base
-            if owner is not None and known is not None and owner[0] == known.id:
-                return base
         raise AssertionError("unreachable: the names never end")
+
+    def _own_base(self, known: Row | None, outbox: bytes) -> str | None:
+        """The name of the earlier map, so that a newer one takes its place instead of standing beside it."""
+        if known is None:
+            return None
+        found = self._db.execute("SELECT base FROM frames WHERE id = ? AND outbox = ?", (known.id, outbox)).fetchone()
+        return os.fsdecode(found[0]) if found else None
 
     @patiently
     def done(self, frame: Frame, maps: Iterable[str]) -> None:
@@ -244,11 +261,14 @@ class Journal:
         A source that is still in its inbox (``after: keep``) must stay known, or it would be done again.
         """
         finished = self._db.execute("SELECT count(*) FROM frames WHERE state = 'done'").fetchone()[0]
+        if self._kept >= finished - rows:
+            self._kept = 0
         oldest = self._db.execute(
-            "SELECT id, inbox, rel FROM frames WHERE state = 'done' ORDER BY ended_at LIMIT ?",
-            (max(0, min(batch, finished - rows)),),
+            "SELECT id, inbox, rel FROM frames WHERE state = 'done' ORDER BY ended_at LIMIT ? OFFSET ?",
+            (max(0, min(batch, finished - rows - self._kept)), self._kept),
         ).fetchall()
         drop = [(row_id,) for row_id, inbox, rel in oldest if gone(Path(os.fsdecode(inbox)), os.fsdecode(rel))]
+        self._kept += len(oldest) - len(drop)
         if drop:
             with self._writing():
                 self._db.executemany("DELETE FROM frames WHERE id = ? AND state = 'done'", drop)

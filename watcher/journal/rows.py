@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,11 @@ ON CONFLICT (inbox, key) DO UPDATE SET
     base_key = excluded.base_key, reason = NULL, filed = 0, place = NULL
 RETURNING id
 """
+
+
+def base_key(base: str) -> bytes:
+    """Two maps whose keys are equal may be one file in an outbox that knows neither case nor spelling."""
+    return os.fsencode(unicodedata.normalize("NFC", base).casefold())
 
 
 def row_of(values: tuple[Any, ...]) -> Row:
