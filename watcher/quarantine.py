@@ -6,6 +6,7 @@ import contextlib
 import fnmatch
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,6 @@ from watcher.clock import stamp
 from watcher.durable import (
     NAME_BYTES,
     cut_to_bytes,
-    make_folder,
     move_aside,
     rename_new,
     sweep,
@@ -85,11 +85,9 @@ class Quarantine:
             for name in sorted(names):
                 if not name.endswith(SUFFIX) or name.startswith("."):
                     continue
-                with contextlib.suppress(OSError, ValueError, KeyError):
-                    found = json.loads(Path(base, name).read_bytes())
-                    path = _source_path(Path(base, name), found)
-                    if path is not None:
-                        yield Case(path, str(found["source"]), Path(found["inbox"]), found)
+                case = _read_case(Path(base, name))
+                if case is not None:
+                    yield case
 
     def chosen(self, patterns: tuple[str, ...]) -> list[Case]:
         """The cases whose name or path fits a name or a glob."""
@@ -97,8 +95,8 @@ class Quarantine:
 
     def release(self, case: Case) -> Path:
         """Back into the inbox, under its old name or the next free one. Raises ``OSError``."""
+        Anchor(case.inbox).create()
         place = (case.inbox / case.rel).parent
-        make_folder(place)
         target = move_aside(case.path, place, os.path.basename(case.rel))
         with contextlib.suppress(FileNotFoundError):
             _reason_path(case.path).unlink()
@@ -110,17 +108,32 @@ class Quarantine:
 
 
 def _reason_path(target: Path) -> Path:
-    return target.with_name(cut_to_bytes(target.name, NAME_BYTES - len(SUFFIX)) + SUFFIX)
+    name = target.name
+    if len(os.fsencode(name)) + len(SUFFIX) > NAME_BYTES:
+        mark = f"~{zlib.crc32(os.fsencode(name)):08x}"  # keeps two names apart that begin alike
+        name = cut_to_bytes(name, NAME_BYTES - len(SUFFIX) - len(mark)) + mark
+    return target.with_name(name + SUFFIX)
 
 
-def _source_path(reason_path: Path, found: dict[str, Any]) -> Path | None:
-    """The file that a reason belongs to; a name too long for its suffix was cut, so the beginning decides."""
-    begin = reason_path.name.removesuffix(SUFFIX)
-    exact = reason_path.with_name(begin)
-    if os.path.lexists(exact):
+def _read_case(reason_path: Path) -> Case | None:
+    """The case of one reason file; ``None`` where its source is gone, or where the file is not one of ours."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        found = json.loads(reason_path.read_bytes())
+        rel, inbox = os.fspath(found["source"]), Path(found["inbox"])
+        path = _source_path(reason_path)
+        if path is not None and not os.path.isabs(rel) and ".." not in rel.split("/"):
+            return Case(path, rel, inbox, found)
+    return None
+
+
+def _source_path(reason_path: Path) -> Path | None:
+    exact = reason_path.with_name(reason_path.name.removesuffix(SUFFIX))
+    if os.path.lexists(exact) and _reason_path(exact) == reason_path:
         return exact
-    fitting = [name for name in os.listdir(reason_path.parent) if name.startswith(begin) and not name.endswith(SUFFIX)]
-    return reason_path.with_name(min(fitting)) if fitting else None
+    if len(os.fsencode(reason_path.name)) < NAME_BYTES - 3:  # it was not cut (a character has at most 4 bytes)
+        return None
+    beside = (reason_path.with_name(name) for name in os.listdir(reason_path.parent))
+    return next((path for path in beside if _reason_path(path) == reason_path), None)
 
 
 def _fits(case: Case, folder: Path, pattern: str) -> bool:
