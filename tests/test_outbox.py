@@ -134,13 +134,3 @@ def test_a_nearly_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         outbox.publish("a", (Output(".png", b"map"),))
     assert caught.value.errno == errno.ENOSPC
     assert os.listdir(tmp_path) == []
-
-
-def test_clean(tmp_path: Path) -> None:
-    """What a killed process left half is removed, at any depth; maps stay."""
-    outbox = Outbox(tmp_path, "{stem}", "m")
-    outbox.publish("sub/a", (Output(".png", b"map"),))
-    left = tmp_path / "sub" / durable.temporary_name("b.png")
-    left.write_bytes(b"half")
-    assert outbox.clean() == 1
-    assert os.listdir(tmp_path / "sub") == ["a.png"]

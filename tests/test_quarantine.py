@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from watcher import durable
 from watcher.durable import moving
 from watcher.quarantine import Quarantine, reason
 
@@ -160,12 +159,3 @@ def test_across_volumes(places: tuple[Quarantine, Path], monkeypatch: pytest.Mon
     quarantine.release(next(quarantine.cases()))
     assert (inbox / "a.jpg").read_bytes() == b"data"
     assert files(quarantine.folder) == []
-
-
-def test_clean(places: tuple[Quarantine, Path]) -> None:
-    """Half-written reasons of a killed process go; sources and reasons stay."""
-    quarantine, inbox = places
-    quarantine.admit(drop(inbox, "a.jpg"), "a.jpg", inbox, WHY)
-    (quarantine.folder / durable.temporary_name("a.jpg.error.json")).write_bytes(b"{")
-    assert quarantine.clean() == 1
-    assert files(quarantine.folder) == ["a.jpg", "a.jpg.error.json"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from watcher.durable import NAME_BYTES, make_folder, numbered, sweep, write_whole
+from watcher.durable import NAME_BYTES, make_folder, numbered, write_whole
 from watcher.volume import Anchor, free_bytes
 
 FIELDS = ("stem", "name", "ext", "model", "frame")
@@ -71,10 +71,6 @@ class Outbox:
             write_whole(path, output.data)
             paths.append(path)
         return tuple(reversed(paths))
-
-    def clean(self) -> int:
-        """Remove what a killed process left half; returns how many files."""
-        return sweep(self.folder, recursive=True)
 
 
 def fill(template: str, name: str, model: str, *, whole_name: bool = False) -> str:

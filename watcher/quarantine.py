@@ -18,7 +18,6 @@ from watcher.durable import (
     cut_to_bytes,
     move_aside,
     rename_new,
-    sweep,
     sync_folder,
     write_whole,
 )
@@ -102,9 +101,6 @@ class Quarantine:
             _reason_path(case.path).unlink()
             sync_folder(case.path.parent)
         return target
-
-    def clean(self) -> int:
-        return sweep(self.folder, recursive=True)
 
 
 def _reason_path(target: Path) -> Path:

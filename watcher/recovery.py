@@ -10,17 +10,18 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from watcher.durable import write_whole
+from watcher.durable import sweep, write_whole
 from watcher.errors import explain
 from watcher.folder import Folder
 from watcher.frame import Frame
 from watcher.journal import Journal, Row
 from watcher.quarantine import reason
+from watcher.volume import same_volume
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ def read_evidence(state_dir: Path) -> Evidence:
     crash, guilty, words = "", None, ""
     with contextlib.suppress(OSError):
         crash = (state_dir / CRASH_FILE).read_text(encoding="utf-8", errors="replace").strip()
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, AttributeError):
         found: dict[str, Any] = json.loads((state_dir / LAST_WORDS_FILE).read_bytes())
         guilty, words = found.get("frame"), str(found.get("what", ""))
     return Evidence(crash, guilty, words)
@@ -94,7 +95,8 @@ def _recover_one(journal: Journal, folders: Sequence[Folder], row: Row, evidence
         journal.interrupted(row.id)
     attempts = row.attempts if blamed else row.attempts - 1
     interruptions = row.interruptions + (0 if blamed else 1)
-    given_up = row.alone and (attempts >= max_attempts or interruptions >= max_attempts * _INTERRUPTIONS_FACTOR)
+    proven = row.alone or evidence.guilty == row.id
+    given_up = proven and (attempts >= max_attempts or interruptions >= max_attempts * _INTERRUPTIONS_FACTOR)
     if given_up:
         what = _what_happened(evidence, attempts if blamed else interruptions)
         journal.fail(
@@ -119,13 +121,28 @@ def _folder_of(folders: Sequence[Folder], row: Row) -> Folder | None:
     return next((folder for folder in folders if folder.settings.inbox == row.inbox), None)
 
 
-def clean(folders: Sequence[Folder]) -> int:
+def clean(folders: Sequence[Folder], state_dir: Path) -> int:
     """Remove the hidden files that a killed process left half; returns how many. A volume that is away can wait."""
-    removed = 0
+    removed = _sweep(state_dir, recursive=False)
     for folder in folders:
-        for room in (folder.outbox, folder.quarantine):
-            try:
-                removed += room.clean()
-            except OSError as error:
-                log.warning("%s: could not be looked through: %s. %s", room.folder, *explain(error))
+        for place in _written(folder):
+            removed += _sweep(place, recursive=True)
     return removed
+
+
+def _written(folder: Folder) -> Iterator[Path]:
+    """Where half-written files may lie. A move leaves none, except to another volume, where it is a copy."""
+    settings = folder.settings
+    yield from (settings.outbox, settings.failed)
+    if not same_volume(settings.inbox, settings.processed):
+        yield settings.processed
+    if not same_volume(settings.inbox, settings.failed):
+        yield settings.inbox
+
+
+def _sweep(place: Path, *, recursive: bool) -> int:
+    try:
+        return sweep(place, recursive=recursive)
+    except OSError as error:
+        log.warning("%s: could not be looked through: %s. %s", place, *explain(error))
+        return 0

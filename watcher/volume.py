@@ -92,6 +92,14 @@ def ignores_case(folder: Path) -> bool:
     return False
 
 
+def same_volume(one: Path, other: Path) -> bool:
+    """Whether two folders lie on one volume; one that is not there lies nowhere, which counts as yes."""
+    try:
+        return os.stat(one).st_dev == os.stat(other).st_dev
+    except OSError:
+        return True
+
+
 def free_bytes(folder: Path) -> int:
     """Bytes that may still be written on the volume of ``folder``. Raises ``OSError``."""
     numbers = os.statvfs(folder)

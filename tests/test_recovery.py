@@ -1,0 +1,234 @@
+"""What the process before us left, and whose fault its end was."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from rooms import files, folder
+
+from watcher import durable, recovery
+from watcher.folder import Folder
+from watcher.frame import Frame
+from watcher.journal import Journal
+from watcher.recovery import CRASH_FILE, LAST_WORDS_FILE
+
+CRASH = "Fatal Python error: Segmentation fault\n\nThread 0x1 (most recent call first):\n"
+
+
+@dataclass
+class Life:
+    place: Path
+    folder: Folder
+    journal: Journal
+
+    def drop(self, name: str, data: bytes = b"x") -> None:
+        (self.place / "in" / name).write_bytes(data)
+
+    def attempt(self, name: str, *, alone: bool = False) -> Frame:
+        sighting = self.folder.inbox.sight(str(self.place / "in" / name))
+        assert sighting is not None
+        assert sighting.source is not None
+        return self.folder.attempt(self.journal, sighting.source, alone=alone, patient=True)
+
+    def recover(self, most: int = 3) -> int:
+        return recovery.recover(self.journal, [self.folder], self.place / "state", most)
+
+    def state(self, name: str) -> tuple[str, int, int] | None:
+        row = self.journal.find(self.folder.settings.inbox, name)
+        return None if row is None else (row.state, row.attempts, row.interruptions)
+
+    def crash(self) -> None:
+        (self.place / "state" / CRASH_FILE).write_text(CRASH)
+
+    def hang(self, frame: Frame) -> None:
+        recovery.say_last_words(self.place / "state", frame, "decoding of a.jpg took longer than 1 s")
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    (tmp_path / "state").mkdir()
+    journal = Journal(tmp_path / "state" / "journal.db")
+    journal.create()
+    yield Life(tmp_path, folder(tmp_path), journal)
+    journal.close()
+
+
+def one_life(life: Life, how: str, *, alone: bool) -> None:
+    frame = life.attempt("a.jpg", alone=alone)
+    if how == "crash":
+        life.crash()
+    elif how == "hang":
+        life.hang(frame)
+    life.recover()
+
+
+@pytest.mark.parametrize(("how", "code", "lives"), [("crash", "crash", 3), ("hang", "hang", 3), ("kill", "killed", 9)])
+def test_the_guilty_one(life: Life, how: str, code: str, lives: int) -> None:
+    """A frame that takes the process with it is tried three times in all; one that is only there when somebody
+    kills the process is given far more."""
+    life.drop("a.jpg")
+    for number in range(lives):
+        assert life.state("a.jpg") is None or life.state("a.jpg") != ("failed", 3, 0), number
+        one_life(life, how, alone=number > 0)
+    row = life.journal.find(life.folder.settings.inbox, "a.jpg")
+    assert row is not None
+    assert row.state == "failed"
+    assert row.reason is not None
+    assert row.reason["code"] == code
+    assert "times" in row.reason["what"]
+    if how == "crash":
+        assert "Segmentation fault" in row.reason["what"]
+
+
+@pytest.mark.parametrize(("how", "lives"), [("crash", 2), ("hang", 2), ("kill", 8)])
+def test_not_too_soon(life: Life, how: str, lives: int) -> None:
+    """One life fewer and the frame is still a suspect."""
+    life.drop("a.jpg")
+    for number in range(lives):
+        one_life(life, how, alone=number > 0)
+    found = life.state("a.jpg")
+    assert found is not None
+    assert found[0] == "held"
+
+
+def test_a_crash_among_many(life: Life) -> None:
+    """Whoever was in hand with others is never given up for it, however often: only a crash alone proves guilt."""
+    for name in ("a.jpg", "b.jpg"):
+        life.drop(name)
+    for _ in range(5):
+        for name in ("a.jpg", "b.jpg"):
+            life.attempt(name)
+        life.crash()
+        assert life.recover() == 2
+    assert [life.state(name) for name in ("a.jpg", "b.jpg")] == [("held", 5, 0)] * 2
+
+
+def test_a_hang_has_a_name(life: Life) -> None:
+    """Who hung is known, so that the others in hand are not counted as tried."""
+    for name in ("a.jpg", "b.jpg"):
+        life.drop(name)
+    guilty, _other = life.attempt("a.jpg"), life.attempt("b.jpg")
+    life.hang(guilty)
+    life.recover()
+    assert (life.state("a.jpg"), life.state("b.jpg")) == (("held", 1, 0), ("held", 0, 1))
+
+
+@pytest.mark.parametrize("how", ["hang", "crash alone"])
+def test_one_attempt_means_one(life: Life, how: str) -> None:
+    """With max_attempts 1 a frame that is known to be guilty has had its chance."""
+    life.drop("a.jpg")
+    frame = life.attempt("a.jpg", alone=how == "crash alone")
+    if how == "hang":
+        life.hang(frame)
+    else:
+        life.crash()
+    life.recover(most=1)
+    assert life.state("a.jpg") == ("failed", 1, 0)
+
+
+def test_a_start_without_a_past(life: Life) -> None:
+    """Nothing left, nothing done; and evidence is used once."""
+    assert life.recover() == 0
+    life.drop("a.jpg")
+    life.attempt("a.jpg")
+    life.crash()
+    assert life.recover() == 1
+    assert (life.place / "state" / CRASH_FILE).read_bytes() == b""
+    life.attempt("a.jpg", alone=True)
+    life.recover()
+    assert life.state("a.jpg") == ("held", 1, 1)
+
+
+@pytest.mark.parametrize("words", [b"", b"{", b"[]", b"null", b'{"frame": "x"}', b"\xff"])
+def test_damaged_evidence(life: Life, words: bytes) -> None:
+    """Last words that were cut short say nothing and stop nothing."""
+    (life.place / "state" / LAST_WORDS_FILE).write_bytes(words)
+    life.drop("a.jpg")
+    life.attempt("a.jpg")
+    assert life.recover() == 1
+    assert life.state("a.jpg") == ("held", 0, 1)
+    assert not (life.place / "state" / LAST_WORDS_FILE).exists()
+
+
+def test_last_words_never_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full or absent disk does not keep a hung process from ending itself."""
+    recovery.say_last_words(tmp_path / "absent", None, "x")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "write", refuse)
+    recovery.say_last_words(tmp_path, None, "x")
+    assert files(tmp_path) == []
+
+
+def test_a_folder_that_left_the_settings(life: Life) -> None:
+    """What was in hand for an inbox that is no longer named is given back and bothers nobody."""
+    life.drop("a.jpg")
+    life.attempt("a.jpg")
+    assert recovery.recover(life.journal, [], life.place / "state", 3) == 1
+    assert life.state("a.jpg") is None
+
+
+def test_a_kill_on_the_way_to_quarantine(life: Life) -> None:
+    """The source has been moved, its reason is not written yet: the next start writes it."""
+    life.drop("a.jpg", b"broken")
+    frame = life.attempt("a.jpg")
+    life.journal.fail(frame.id, {"code": "corrupt", "what": "damaged", "attempts": 1})
+    (life.place / "failed").mkdir()
+    (life.place / "failed" / "a.jpg").write_bytes(b"an older case")
+    durable.move_aside(frame.source.path, life.place / "failed", "a.jpg")
+    life.recover()
+    assert files(life.place / "failed") == ["a (2).jpg", "a (2).jpg.error.json", "a.jpg"]
+    row = life.journal.find(life.folder.settings.inbox, "a.jpg")
+    assert row is not None
+    assert row.filed
+
+
+def test_a_kill_before_the_way_to_quarantine(life: Life) -> None:
+    """The journal says failed, the source is still in the inbox: intake will file it, so nothing is called filed."""
+    life.drop("a.jpg", b"broken")
+    frame = life.attempt("a.jpg")
+    life.journal.fail(frame.id, {"code": "corrupt", "what": "damaged", "attempts": 1})
+    life.recover()
+    row = life.journal.find(life.folder.settings.inbox, "a.jpg")
+    assert row is not None
+    assert not row.filed
+
+
+def test_no_half_files_are_left(life: Life) -> None:
+    """Temporaries of a killed process go from outbox, quarantine and state; others' files stay."""
+    left = durable.temporary_name("a.png")
+    for place in ("out/sub", "failed", "state"):
+        (life.place / place).mkdir(parents=True, exist_ok=True)
+        (life.place / place / left).write_bytes(b"half")
+    (life.place / "out" / "mine.png").write_bytes(b"whole")
+    assert recovery.clean([life.folder], life.place / "state") == 3
+    assert [name for name in files(life.place) if "tmp" in name] == []
+    assert (life.place / "out" / "mine.png").exists()
+
+
+def test_no_half_copies_are_left(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where processed or failed are on another volume, a killed copy is found there, and in the inbox after retry."""
+    left = durable.temporary_name("a.png")
+    for place in ("in", "processed/sub"):
+        (life.place / place).mkdir(parents=True, exist_ok=True)
+        (life.place / place / left).write_bytes(b"half")
+    assert recovery.clean([life.folder], life.place / "state") == 0
+    monkeypatch.setattr("watcher.recovery.same_volume", lambda *_: False)
+    assert recovery.clean([life.folder], life.place / "state") == 2
+
+
+def test_a_volume_that_is_away(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leftovers on a volume that cannot be looked through wait for another start."""
+
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(errno.EIO, "gone")
+
+    monkeypatch.setattr("watcher.recovery.sweep", refuse)
+    assert recovery.clean([life.folder], life.place / "state") == 0
