@@ -64,7 +64,23 @@ class Watch:
     def start(self) -> None:
         if not self._roots:
             return
-        observer = Observer()
+        observer: BaseObserver | None = None
+        try:
+            observer = Observer()
+            watched = self._schedule(observer)
+            observer.start()
+        except Exception as error:
+            # Out of watches, or refused (each system in its own way): the rescan still finds everything.
+            log.warning(
+                "watching by events is not possible (%s). The inbox is looked at every rescan_s instead.", error
+            )
+            self._not_before_s = now_s() + _AGAIN_S
+            if observer is not None:
+                observer.stop()
+            return
+        self._observer, self._watched = observer, watched
+
+    def _schedule(self, observer: BaseObserver) -> dict[Path, tuple[int, int]]:
         watched = {}
         for root in self._roots:
             with contextlib.suppress(OSError):
@@ -72,15 +88,7 @@ class Watch:
                 state = os.stat(place)
                 observer.schedule(self._handler, place, recursive=root.recursive)
                 watched[root.folder] = (state.st_dev, state.st_ino)
-        try:
-            observer.start()
-        except OSError as error:
-            # Out of watches, or refused: the rescan still finds everything.
-            log.warning(
-                "watching by events is not possible (%s). The inbox is looked at every rescan_s instead.", error
-            )
-            return
-        self._observer, self._watched = observer, watched
+        return watched
 
     def stop(self) -> None:
         observer, self._observer = self._observer, None
