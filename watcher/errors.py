@@ -189,6 +189,11 @@ _EXPLAINED: dict[int, tuple[str, str]] = {
 }
 
 
+def explained() -> dict[int, tuple[str, str]]:
+    """Every error number that has words of its own: (what happened, what to do)."""
+    return dict(_EXPLAINED)
+
+
 def explain(error: OSError) -> tuple[str, str]:
     """(what happened, what to do) for an operating system error, in words.
 

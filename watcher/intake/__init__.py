@@ -150,7 +150,7 @@ class Intake:
             finder.prune()
 
     def _set_idle(self, finder: Finder) -> None:
-        if finder.in_flight or finder.waiting or not self._mail.empty():
+        if finder.in_flight or finder.waiting or finder.unread or not self._mail.empty():
             self.idle.clear()
         elif not self.idle.is_set():
             self.idle.set()

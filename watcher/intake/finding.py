@@ -11,17 +11,16 @@ import logging
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from watcher import settle
 from watcher.backlog import WINDOW, Backlog, Entry, Handled, Key, fresh
-from watcher.clock import now_s, wall_s
+from watcher.clock import now_s
 from watcher.course import Course
 from watcher.errors import SourceChanged, explain
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome, Source, Wholeness
 from watcher.inbox import Sighting
-from watcher.intake.pace import Pace, wholeness_of
+from watcher.intake.pace import Pace, gone, remember_hold, wholeness_of
 from watcher.journal import Journal, Row
 
 log = logging.getLogger(__name__)
@@ -38,6 +37,7 @@ class Finder:
         self.backlog = Backlog(pace.rules)
         self.in_flight: dict[Key, Frame] = {}
         self.suspects: set[Key] = set()  # were in hand when the process before us died; they go first, alone
+        self.unread: set[int] = set()  # inboxes whose last scan failed: nobody knows what is in them
         self._polled = pace.polled
         self.arrivals = 0
         self._folders = course.folders
@@ -92,7 +92,7 @@ class Finder:
             self.look_at(frame.folder, str(frame.source.path))
 
     def prune(self) -> None:
-        self._journal.prune(self._gone)
+        self._journal.prune(lambda inbox, rel: gone(self._folders, inbox, rel))
 
     def remember(self) -> None:
         """What the journal knows: suspects go first, kept sources need no second look."""
@@ -124,7 +124,9 @@ class Finder:
         except OSError as error:
             self._troubles.tell(place, "the inbox cannot be read: {}. {}".format(*explain(error)))
             self._scan_at_s[index] = now_s() + min(self._rescan_s, _AGAIN_S)
+            self.unread.add(index)
             return
+        self.unread.discard(index)
         self._troubles.tell(place, None)
         self._troubles.forget(place)
         for sighting in chosen:
@@ -255,18 +257,8 @@ class Finder:
         if sighting.copying:
             entry.waiting = replace(entry.waiting, wholeness=Wholeness.PARTIAL)
         if row is not None and row.same_content(source.identity) and row.state == "held" and row.reason:
-            self._held(entry, row)
+            remember_hold(entry, row)
         self.backlog.sight(entry, now)
-
-    def _held(self, entry: Entry, row: Row) -> None:
-        """A suspect runs alone; a truncated file has been waiting since the journal says so."""
-        if row.reason and row.reason.get("code") == "suspect":
-            entry.alone = True  # it had settled before
-            entry.patient = entry.waiting.wholeness is not Wholeness.PARTIAL
-            entry.waiting = replace(entry.waiting, wholeness=Wholeness.WHOLE)
-        else:
-            since_s = now_s() - max(0.0, wall_s() - (row.ended_at or 0.0))
-            entry.waiting = settle.Waiting(entry.source.identity, Wholeness.PARTIAL, since_s, since_s)
 
     def _still_wanted(self, folder: Folder, row: Row, source: Source) -> bool:
         """Whether content that the journal knows is to be done (again)."""
@@ -296,14 +288,3 @@ class Finder:
             self._troubles.tell(
                 str(source.path), "its map is done, but it cannot be moved away: {}. {}".format(*explain(error))
             )
-
-    def _gone(self, inbox: Path, rel: str) -> bool:
-        """Whether a source has left its inbox; an inbox that is away says nothing."""
-        for folder in self._folders:
-            if folder.settings.inbox == inbox:
-                try:
-                    folder.inbox.anchor.check()
-                except OSError:
-                    return False
-                return not os.path.lexists(inbox / rel)
-        return not os.path.lexists(inbox / rel) and inbox.is_dir()

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from watcher import imagefile, settle
+from watcher.backlog import Entry
+from watcher.clock import now_s, wall_s
+from watcher.folder import Folder
 from watcher.frame import Source, Wholeness
 from watcher.inbox import open_source
+from watcher.journal import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +32,26 @@ def wholeness_of(source: Source) -> Wholeness | None:
             return None
         file.seek(0)
         return imagefile.wholeness(file, source.identity.size)
+
+
+def remember_hold(entry: Entry, row: Row) -> None:
+    """A suspect runs alone; a truncated file has been waiting since the journal says so."""
+    if row.reason and row.reason.get("code") == "suspect":
+        entry.alone = True  # it had settled before
+        entry.patient = entry.waiting.wholeness is not Wholeness.PARTIAL
+        entry.waiting = replace(entry.waiting, wholeness=Wholeness.WHOLE)
+    else:
+        since_s = now_s() - max(0.0, wall_s() - (row.ended_at or 0.0))
+        entry.waiting = settle.Waiting(entry.source.identity, Wholeness.PARTIAL, since_s, since_s)
+
+
+def gone(folders: Sequence[Folder], inbox: Path, rel: str) -> bool:
+    """Whether a source has left its inbox; an inbox that is away says nothing."""
+    for folder in folders:
+        if folder.settings.inbox == inbox:
+            try:
+                folder.inbox.anchor.check()
+            except OSError:
+                return False
+            return not os.path.lexists(inbox / rel)
+    return not os.path.lexists(inbox / rel) and inbox.is_dir()
