@@ -13,6 +13,8 @@ from imagefile_samples import MADE, saved, scene
 from watcher import imagefile
 from watcher.errors import Corrupt, FrameError, NotAPicture, TooLarge, Truncated, Unsupported
 from watcher.frame import Wholeness
+from watcher.imagefile import reading
+from watcher.imagefile.picture import Stored
 
 MOST = 10_000_000
 # A text header may be cut so early that the beginning is no longer recognised, which is a refusal as well.
@@ -160,3 +162,11 @@ def test_some_nan_and_infinity_are_replaced_and_counted() -> None:
     picture = imagefile.decode(imagefile.encode(values, "tiff32f", {}), max_pixels=MOST)
     assert np.isfinite(picture.pixels).all()
     assert any(note.startswith("2 values") for note in picture.notes)
+
+
+def test_a_picture_that_contradicts_its_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What decodes to another size than its header says is refused, or its map would have an invented size."""
+    liar = Stored(np.zeros((100, 64, 3), np.uint8), width=29, height=100)
+    monkeypatch.setitem(reading._READERS, "png", lambda _data, _limits: liar)
+    with pytest.raises(Corrupt, match="64 x 100 pixels instead of 29 x 100"):
+        imagefile.decode(MADE["png"](), max_pixels=MOST)

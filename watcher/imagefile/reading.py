@@ -74,7 +74,16 @@ def _recognised(data: bytes) -> str:
     raise NotAPicture(f"the file is no picture: it looks like {describe(head)}", "Put pictures only into the inbox.")
 
 
+def _check_size(name: str, stored: Stored) -> None:
+    """What was decoded must be as large as the header says, or that reduced by eighths, as JPEG decoders do it."""
+    sides = stored.samples.shape[:2]
+    if not any(sides == (-(-stored.height * part // 8), -(-stored.width * part // 8)) for part in range(1, 9)):
+        found = f"{sides[1]} x {sides[0]} pixels instead of {stored.width} x {stored.height}"
+        raise Corrupt(f"the {name.upper()} contradicts itself: it holds {found}", "Export it again.")
+
+
 def _finished(name: str, stored: Stored, limits: Limits) -> Picture:
+    _check_size(name, stored)
     factor = limits.factor(stored.samples.shape[1], stored.samples.shape[0])
     notes = stored.notes
     samples, alpha = _reduced(stored.samples, factor), stored.alpha
