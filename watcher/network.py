@@ -24,6 +24,11 @@ class Network:
         return self._model.name
 
     @property
+    def licence(self) -> str:
+        """Under what the model may be used."""
+        return self._model.spec.licence
+
+    @property
     def notice(self) -> str:
         """What a person should be told about the model, or ""."""
         return self._model.notice

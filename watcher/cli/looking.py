@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,8 @@ from watcher.errors import ExitCode, NoInput, UsageError
 
 if TYPE_CHECKING:
     from watcher.status import Snapshot
+
+_CLEAR = "\x1b[2J\x1b[H"
 
 
 def register(app: typer.Typer) -> None:
@@ -35,8 +38,8 @@ def status(
     while True:
         snapshot = status.read(state_dir)
         text = json.dumps(snapshot.as_json(), indent=None if watch else 2) if as_json else render(snapshot)
-        if watch and not as_json:
-            typer.clear()
+        if watch and not as_json and sys.stdout.isatty():
+            typer.echo(_CLEAR, nl=False)
         typer.echo(text)
         if not watch:
             return ExitCode.DONE

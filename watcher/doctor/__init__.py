@@ -1,0 +1,43 @@
+"""Doctor: every precondition, looked at from outside the daemon, and one real inference. Starts no process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from watcher import config
+from watcher.doctor import places, program
+from watcher.doctor.finding import Finding
+from watcher.errors import ConfigError
+
+__all__ = ["Finding", "examine"]
+
+
+def examine(config_path: Path | None) -> tuple[Finding, ...]:
+    """Look at everything. A configuration with mistakes is a finding too, and what can be checked still is."""
+    return tuple(_look(config_path))
+
+
+def _look(config_path: Path | None) -> Iterator[Finding]:
+    yield from program.system()
+    yield from program.runtime()
+    settings, findings = _settings(config_path)
+    yield from findings
+    yield from places.state(settings)
+    if not any(finding.state == "problem" for finding in findings):
+        for number, folder in enumerate(settings.folders, 1):
+            yield from places.folder(number, folder)
+    yield from program.network(settings)
+
+
+def _settings(config_path: Path | None) -> tuple[config.Settings, list[Finding]]:
+    why = "Nothing starts with a mistake in the settings."
+    try:
+        found = config.find(config_path)
+        settings = config.load(found)
+    except ConfigError as error:
+        lines = error.problems or (error.what,)
+        remedy = error.remedy or "Correct it; `depth-watcher config check` looks again."
+        problems = [Finding("config", "settings", "problem", line, why, remedy) for line in lines]
+        return config.load(None), problems
+    return settings, [Finding("config", "settings", "ok", str(found or "no file: the defaults"), why)]

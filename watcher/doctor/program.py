@@ -1,0 +1,117 @@
+"""The program itself: system, Python, runtime, model, and one real inference."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+
+import numpy as np
+
+from watcher import __version__, config, depth
+from watcher.clock import now_s
+from watcher.doctor.finding import Finding, State
+from watcher.errors import WatcherError
+from watcher.network import Network
+
+_OLDEST = (3, 11)
+_RUNTIMES = ("onnxruntime", "onnxruntime-silicon", "onnxruntime-gpu")
+_OLDEST_RUNTIME = (1, 31)
+
+
+def system() -> Iterator[Finding]:
+    """Python and the machine. ``os.uname`` asks the system; ``platform`` would start a process."""
+    machine = os.uname()
+    version = ".".join(map(str, sys.version_info[:3]))
+    state: State = "ok" if sys.version_info[:2] >= _OLDEST else "problem"
+    found = f"depth-watcher {__version__}, Python {version} ({sys.executable}), {machine.sysname} {machine.release}"
+    yield Finding(
+        "python", "program", state, found, "Python 3.11 or newer is needed.", "" if state == "ok" else "Install it."
+    )
+    if machine.sysname == "Darwin" and machine.machine != "arm64":
+        yield Finding(
+            "architecture",
+            "architecture",
+            "problem",
+            f"this Python was made for {machine.machine}",
+            "CoreML is only fast in a native process.",
+            "Install a Python for Apple Silicon (arm64) and install depth-watcher with it.",
+        )
+
+
+def runtime() -> Iterator[Finding]:
+    """Which runtime packages are installed, by their metadata; importing one is left to the inference."""
+    why = "It runs the network. The packages share one import name: only one of them may be installed."
+    found = {name: version for name in _RUNTIMES if (version := _version(name))}
+    text = ", ".join(f"{name} {version}" for name, version in found.items()) or "none"
+    if len(found) != 1:
+        remedy = "pip uninstall " + " ".join(_RUNTIMES) + "; then: pip install onnxruntime"
+        yield Finding("runtime", "runtime", "problem", text, why, remedy)
+    elif "onnxruntime" not in found:
+        remedy = "It still works, without CoreML's options. The official package took its place: swap them."
+        yield Finding("runtime", "runtime", "warning", text, why, remedy)
+    else:
+        old = tuple(int(part) for part in found["onnxruntime"].split(".")[:2]) < _OLDEST_RUNTIME
+        remedy = "Older ones hold up all threads while a model is loaded: pip install -U onnxruntime" if old else ""
+        yield Finding("runtime", "runtime", "warning" if old else "ok", text, why, remedy)
+    silent = os.environ.get("ORT_DISABLE_TELEMETRY") == "1"
+    yield Finding(
+        "telemetry",
+        "telemetry",
+        "ok" if silent else "warning",
+        "off" if silent else "ORT_DISABLE_TELEMETRY was set to something else",
+        "The runtime's wheels carry a telemetry client that is on by default.",
+        "" if silent else "Unset it; the program sets it to 1 by itself.",
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def network(settings: config.Settings) -> Iterator[Finding]:
+    """The model's file, and one run of it."""
+    why = "Without a model there are no maps."
+    try:
+        chosen = Network(settings)
+    except WatcherError as error:
+        yield Finding("model", "model", "problem", error.what, why, error.remedy)
+        return
+    state: State = "warning" if chosen.notice else "ok"
+    yield Finding("model", "model", state, f"{chosen.name}: {chosen.licence}", why, chosen.notice)
+    yield _inference(chosen)
+
+
+def _inference(chosen: Network) -> Finding:
+    why = "One picture through the real session, as the daemon would do it."
+    try:
+        with chosen.open() as session:
+            session.warm_up()
+            tensor = depth.prepare(_scene(), chosen.plan(session.shape))
+            began_s = now_s()
+            raw = session.run(tensor)
+            took_ms = (now_s() - began_s) * 1000
+            report = session.report
+    except WatcherError as error:
+        return Finding("inference", "inference", "problem", error.what, why, error.remedy)
+    nodes = ", ".join(f"{count} nodes on {name}" for name, count in report.nodes.items()) or report.provider
+    found = f"{took_ms:.1f} ms on {report.provider} ({nodes}; {report.runtime})"
+    if not np.isfinite(raw).all() or float(np.ptp(raw)) == 0:
+        remedy = "Set model.provider to cpu, and verify the model: depth-watcher models verify"
+        return Finding("inference", "inference", "problem", f"{found}: the map is not usable", why, remedy)
+    if report.note:
+        return Finding("inference", "inference", "warning", f"{found}. {report.note}", why, "See model.provider.")
+    return Finding("inference", "inference", "ok", found, why)
+
+
+def _scene() -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """(240, 320, 3) uint8: a floor that comes nearer, a wall, and a ball before it."""
+    rows, columns = np.mgrid[0:240, 0:320]
+    floor = np.clip((rows - 120) * 2, 0, 255)
+    ball = (rows - 130) ** 2 + (columns - 160) ** 2 < 60**2
+    gray = np.where(ball, 200 - (columns - 100) // 2, np.where(rows > 120, floor, 120 + columns // 8))
+    return np.repeat(gray[..., None], 3, axis=2).astype(np.uint8)
