@@ -141,6 +141,12 @@ class NoDepth(FrameError):
     code = "no-depth"
 
 
+class JournalDamaged(WatcherError):
+    """The journal is no journal any more. Nothing is done without one: a new one would do kept sources again."""
+
+    blame = Blame.CONFIG
+
+
 class SourceChanged(WatcherError):
     """The source is no longer the content that was sighted; it is left alone and done again."""
 
@@ -192,6 +198,20 @@ _EXPLAINED: dict[int, tuple[str, str]] = {
 def explained() -> dict[int, tuple[str, str]]:
     """Every error number that has words of its own: (what happened, what to do)."""
     return dict(_EXPLAINED)
+
+
+# What a system says when only this one name or place is wrong, while others of the same volume may be well.
+_ONE_PLACE = frozenset(
+    (
+        *(errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EILSEQ, errno.EINVAL),
+        *(errno.EACCES, errno.EPERM, errno.ENOENT, errno.EEXIST),
+    )
+)
+
+
+def may_be_one_place(error: OSError) -> bool:
+    """Whether it may be that only this file cannot be written. A full or absent volume stops every file alike."""
+    return error.errno in _ONE_PLACE
 
 
 def explain(error: OSError) -> tuple[str, str]:

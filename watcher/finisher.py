@@ -18,7 +18,7 @@ from watcher import __version__, depth, imagefile
 from watcher.clock import now_s, stamp
 from watcher.config import Output as OutputSettings
 from watcher.course import Course
-from watcher.errors import Blame, SourceChanged, VolumeTrouble, blame_of, explain
+from watcher.errors import Blame, SourceChanged, VolumeTrouble, blame_of, explain, may_be_one_place
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome, Raw
 from watcher.handover import Handover
@@ -57,13 +57,18 @@ def render(raw: Raw, settings: OutputSettings, about: Mapping[str, Any]) -> tupl
     }
     if finished.nonfinite:
         log.warning("%s: %d values of the network's output were not finite and became 0", raw.frame, finished.nonfinite)
-    texts = {key: str(value) for key, value in facts.items()}
+    texts = {key: _readable(str(value)) for key, value in facts.items()}
     outputs = [Output(imagefile.extension(settings.format), imagefile.encode(finished.values, settings.format, texts))]
     if settings.preview != "none":
         outputs.append(Output(".preview.jpg", imagefile.preview(finished.values, settings.preview)))
     if settings.sidecar:
         outputs.append(Output(".json", json.dumps(facts, indent=2).encode() + b"\n"))
     return tuple(outputs)
+
+
+def _readable(text: str) -> str:
+    """File names need not be text; metadata must be."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 class Finisher:
@@ -134,17 +139,20 @@ class Finisher:
         self._course.ended(frame, Outcome.DONE)
 
     def _publish(self, folder: Folder, frame: Frame, outputs: tuple[Output, ...]) -> tuple[Path, ...] | None:
-        """Publish, as soon as the volume lets us; ``None`` when a stop came first."""
+        """Publish, as soon as the volume lets us; ``None``: a stop came first, or only this map's place is wrong."""
         pause_s = _RETRY_FIRST_S
         place = str(folder.outbox.folder)
         while True:
             try:
                 paths = folder.outbox.publish(frame.base, outputs)
             except OSError as error:
-                self._course.troubles.tell(
-                    place, "the map of {} cannot be written: {}. {}".format(frame.source.rel, *explain(error))
-                )
+                trouble = "the map of {} cannot be written: {}. {}".format(frame.source.rel, *explain(error))
+                if may_be_one_place(error) and folder.outbox.usable():
+                    self._course.troubles.tell(str(frame.source.path), trouble)
+                    return None
+                self._course.troubles.tell(place, trouble)
             else:
+                self._course.troubles.tell(str(frame.source.path), None)
                 self._course.troubles.tell(place, None)
                 return paths
             if self.stopping.wait(pause_s):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import string
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from watcher.durable import NAME_BYTES, make_folder, numbered, write_whole
+from watcher.durable import NAME_BYTES, make_folder, numbered, temporary_name, write_new, write_whole
 from watcher.volume import Anchor, free_bytes
 
 FIELDS = ("stem", "name", "ext", "model", "frame")
@@ -71,6 +72,19 @@ class Outbox:
             write_whole(path, output.data)
             paths.append(path)
         return tuple(reversed(paths))
+
+    def usable(self) -> bool:
+        """Whether files can be written into the outbox itself; if so, only one map's own place is in trouble."""
+        probe = self.folder / temporary_name("probe")
+        try:
+            self.anchor.check()
+            write_new(probe, b"probe", durable=False)
+        except OSError:
+            return False
+        finally:
+            with contextlib.suppress(OSError):
+                probe.unlink()
+        return True
 
 
 def fill(template: str, name: str, model: str, *, whole_name: bool = False) -> str:

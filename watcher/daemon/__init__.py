@@ -112,7 +112,7 @@ class Daemon:
             Finisher(course, lambda: self.network.about(rooms.engine.report)),
         )
         roots = [Root(f.settings.inbox, f.settings.recursive) for f in self.folders if f.index not in polled]
-        rooms.intake.on_idle = self._bell.ring
+        rooms.intake.on_change = self._bell.ring
         self._watch = Watch([] if self._once else roots, rooms.intake.hint)
         return rooms
 

@@ -46,9 +46,11 @@ def write_whole(target: Path, data: bytes | memoryview, *, mode: int = 0o644, du
     try:
         write_new(temporary, data, mode=mode, durable=durable)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(target), None  # nobody has heard of the hidden name
         raise
     if durable:
         sync_folder(target.parent)

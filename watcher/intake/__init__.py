@@ -50,11 +50,12 @@ class Intake:
         self.work: Handover[Frame] = Handover(2, on_take=lambda: self._mail.put(_Room()))
         self.idle = threading.Event()
         self._stopping = threading.Event()
-        self.on_idle: Callable[[], None] = lambda: None
+        self.on_change: Callable[[], None] = lambda: None
         self.failure: BaseException | None = None
         self._course = course
         self._pace = pace
         self._ended = 0
+        self._shown = (0, 0, 0)
         self._finder: Finder | None = None
         self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
 
@@ -109,7 +110,7 @@ class Intake:
         except BaseException as error:
             log.exception("intake ended by an error that nobody expected")
             self.failure = error
-            self.on_idle()
+            self.on_change()
         finally:
             journal.close()
 
@@ -117,6 +118,7 @@ class Intake:
         finder.scan_what_is_due(now_s())
         self._hand_on(finder, journal)
         self._set_idle(finder)
+        self._tell(finder)
         try:
             mail = self._mail.get(timeout=max(0.0, finder.next_s() - now_s()))
         except queue.Empty:
@@ -149,12 +151,19 @@ class Intake:
         if self._ended % _PRUNE_EVERY == 0:
             finder.prune()
 
+    def _tell(self, finder: Finder) -> None:
+        """Whoever shows what is waiting and in flight hears of every change."""
+        shown = (finder.waiting, len(finder.in_flight), finder.ignored)
+        if shown != self._shown:
+            self._shown = shown
+            self.on_change()
+
     def _set_idle(self, finder: Finder) -> None:
         if finder.in_flight or finder.waiting or finder.unread or not self._mail.empty():
             self.idle.clear()
         elif not self.idle.is_set():
             self.idle.set()
-            self.on_idle()
+            self.on_change()
 
     # -- handing on -----------------------------------------------------------------------------------------------
 

@@ -106,7 +106,8 @@ class Finder:
                     if folder.settings.inbox == row.inbox:
                         self.suspects.add((index, row.key))
                         self.look_at(index, str(row.inbox / row.rel))
-        self.suspects &= set(self.backlog.entries)
+        # One that is gone, or holds new content now, is no suspect; nobody must wait for it.
+        self.suspects = {key for key, entry in self.backlog.entries.items() if entry.alone} & self.suspects
 
     # -- seeing ---------------------------------------------------------------------------------------------------
 
@@ -248,6 +249,9 @@ class Finder:
             self.leave((index, source.key))
             return
         now = now_s()
+        if entry is not None and entry.source.identity != source.identity:
+            entry.alone = False
+            self.suspects.discard(entry.key)
         if entry is None:
             entry = fresh(index, source, wholeness, self.arrivals, now)
         else:

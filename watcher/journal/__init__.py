@@ -40,12 +40,21 @@ class Journal:
         self.path = path
         self.patience = patience
         self._kept = 0  # of the oldest rows, how many were found to be still in their inbox
-        self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        # FULL: what was said before acting must still be said after a power cut.
-        self._db.execute("PRAGMA synchronous=FULL")
-        self._db.execute("PRAGMA fullfsync=1")
-        self._db.execute("PRAGMA checkpoint_fullfsync=1")
+        self._db = self._open()
+
+    @patiently
+    def _open(self) -> sqlite3.Connection:
+        opened = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+        try:
+            opened.execute("PRAGMA journal_mode=WAL")
+            # FULL: what was said before acting must still be said after a power cut.
+            opened.execute("PRAGMA synchronous=FULL")
+            opened.execute("PRAGMA fullfsync=1")
+            opened.execute("PRAGMA checkpoint_fullfsync=1")
+        except BaseException:
+            opened.close()
+            raise
+        return opened
 
     @patiently
     def create(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
 
-from watcher.errors import VolumeTrouble
+from watcher.errors import JournalDamaged, VolumeTrouble
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,6 +55,13 @@ def patiently(method: Callable[Concatenate[J, P], T]) -> Callable[Concatenate[J,
                 if journal.patience.wait(pause_s):
                     raise trouble from error
                 pause_s = min(2 * pause_s, _MOST_S)
+            except sqlite3.DatabaseError as error:
+                if type(error) is not sqlite3.DatabaseError:
+                    raise  # a mistake of ours
+                raise JournalDamaged(
+                    f"the journal {journal.path} is damaged: {error}",
+                    "Move it away; the next start begins a new one, and does again what is still in the inbox.",
+                ) from error
             else:
                 if told and journal.patience is not None:
                     journal.patience.tell(str(journal.path), None)
