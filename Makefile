@@ -13,13 +13,14 @@ PROJECT := $(INSTALL) --no-deps --no-build-isolation --no-index --editable .
 # Further arguments, as in: make test ARGS="tests/test_settle.py -x"
 ARGS ?=
 
-.PHONY: help demo run test lint check format setup setup-run lock clean
+.PHONY: help demo run test kill lint check format setup setup-run lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo     depth maps of examples/inbox, and a contact sheet to look at"
 	@echo "make run      the daemon, in the foreground (ctrl-c ends it)"
 	@echo "make test     all tests (ARGS=\"tests/test_x.py -x\" for some)"
+	@echo "make kill     the program killed at every point, and at random; crashing and hanging pictures (an hour)"
 	@echo "make lint     format, lint, floors, types for Linux and macOS"
 	@echo "make check    lint and test: what a change must pass"
 	@echo "make format   let the formatter have its way"
@@ -36,6 +37,9 @@ run: setup-run
 
 test: setup
 	$(BIN)/python -m pytest $(ARGS)
+
+kill: setup
+	KILL_POINTS=all $(BIN)/python -m pytest -m slow tests/kill tests/test_poison.py -s $(ARGS)
 
 lint: setup
 	$(BIN)/ruff format --check

@@ -2,7 +2,7 @@
 
 ``FAKE_SESSION`` and ``FAKE_DECODER`` say what happens to a picture that is poisoned: a red one for the session, one
 that has the word ``poison`` in its file for the decoder. Every other picture is done at once by a trivial network.
-``FAKE_GATE`` names a file without which no run returns.
+``FAKE_LOADING`` says what happens while the network is loaded. ``FAKE_GATE`` names a file without which no run returns.
 """
 
 from __future__ import annotations
@@ -88,9 +88,16 @@ def decoding(real: Callable[..., Any]) -> Callable[..., Any]:
     return decode
 
 
+def open_session(_: Network) -> FakeSession:
+    how = os.environ.get("FAKE_LOADING", "")
+    if how:
+        (ENDS | RAISES)[how]()
+    return FakeSession(Shape(16, 24), answer)
+
+
 def install() -> None:
     """Put the trivial network and the wrapped decoder in place."""
-    Network.open = lambda _: FakeSession(Shape(16, 24), answer)  # type: ignore[method-assign,assignment,return-value]
+    Network.open = open_session  # type: ignore[method-assign,assignment]
     imagefile.decode = decoding(imagefile.decode)
 
 
