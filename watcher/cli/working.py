@@ -86,7 +86,7 @@ def once(
         raise UsageError(f"--after {after} is not known", f"It is one of {', '.join(AFTER)}.")
     found = settings_room.find(config)
     if inbox is not None or outbox is not None:
-        overrides.update(_one_folder(inbox, outbox))
+        overrides.update(_one_folder(found, inbox, outbox))
     settings = settings_room.load(found, {**overrides, "model.name": model, "folders[0].after": after})
     for folder in settings.folders:
         if not folder.inbox.is_dir():
@@ -99,20 +99,17 @@ def once(
     return code
 
 
-def _one_folder(inbox: Path | None, outbox: Path | None) -> dict[str, Any]:
-    """An inbox named on the command line brings its own quarantine beside it, never that of the file."""
-    named: dict[str, Any] = {"folders[0].outbox": outbox}
+def _one_folder(found: Path | None, inbox: Path | None, outbox: Path | None) -> dict[str, Any]:
+    """Folders named on the command line are the only ones then; an inbox brings its own processed and failed along."""
+    from watcher import config
+
+    first = config.load(found).folders[0].model_dump(mode="json", exclude_unset=True)
     if inbox is not None:
-        inbox = inbox.absolute()
-        beside = (outbox or inbox).absolute()
-        named |= {
-            "folders[0].inbox": inbox,
-            "folders[0].processed": beside.with_name(beside.name + "-processed"),
-            "folders[0].failed": beside.with_name(beside.name + "-failed"),
-        }
-        if outbox is None:
-            named["folders[0].outbox"] = inbox.with_name(inbox.name + "-depth")
-    return named
+        first = {key: first[key] for key in ("after", "recursive", "ignore", "preset", "output") if key in first}
+        first["inbox"] = str(inbox.absolute())
+    if outbox is not None:
+        first["outbox"] = str(outbox.absolute())
+    return {"folders": [first]}
 
 
 @verb

@@ -1,0 +1,287 @@
+"""The command line as a user meets it: the installed command, its words, its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Home, RunCli, StartCli, command, make_picture
+from PIL import Image
+from waiting import until
+
+from watcher.agent_label import LABEL
+
+VERBS = (
+    *(["run"], ["once"], ["depth"], ["status"], ["retry"], ["doctor"]),
+    *(["install"], ["uninstall"], ["start"], ["stop"], ["restart"], ["logs"]),
+    *(["config", "show"], ["config", "check"], ["config", "schema"], ["config", "init"]),
+    *(["models", "list"], ["models", "pull"], ["models", "verify"], ["models", "path"]),
+)
+ERROR = re.compile(r"^error: .+\. .+", re.MULTILINE)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_help_has_an_example(run_cli: RunCli, verb: list[str]) -> None:
+    """Each verb explains itself and shows how it is called."""
+    done = run_cli(*verb, "--help")
+    assert done.returncode == 0
+    assert f"Example: depth-watcher {' '.join(verb)}" in done.stdout
+
+
+def test_exit_codes(run_cli: RunCli, tmp_path: Path) -> None:
+    """What is wrong is said as `error: what. remedy` on stderr, with the documented code."""
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("watch: {settle_s: soon}\n")
+    good = make_picture(tmp_path / "good.png")
+    (tmp_path / "bad.jpg").write_text("no picture")
+    (tmp_path / "file").write_text("")
+    table: list[tuple[list[str | Path], int]] = [
+        (["depth", good, "-o", tmp_path / "maps"], 0),
+        (["depth", tmp_path / "bad.jpg"], 1),
+        (["once", "--config", broken], 2),
+        (["depth", good, "--model", "no-such-model"], 2),
+        (["models", "pull", "no-such-model"], 2),
+        (["retry"], 0),
+        (["depth", tmp_path / "missing.jpg"], 66),
+        (["depth", tmp_path], 66),
+        (["once", "--inbox", tmp_path / "missing"], 66),
+        (["retry", "missing.jpg"], 66),
+        (["depth", good, "-o", tmp_path / "file" / "maps"], 73),
+        (["config", "init", broken], 73),
+    ]
+    for words, code in table:
+        done = run_cli(*words)
+        assert (words, done.returncode) == (words, code)
+        assert "Traceback" not in done.stderr
+        if code not in (0, 1):
+            assert ERROR.search(done.stderr), done.stderr
+
+
+def test_usage(run_cli: RunCli) -> None:
+    """A call that makes no sense ends with 2 and says what would."""
+    for words in (["no-such-verb"], ["depth"], ["status", "--no-such-option"], ["once", "--after", "burn"]):
+        assert run_cli(*words).returncode == 2
+
+
+def test_once(run_cli: RunCli, tmp_path: Path) -> None:
+    """One line a frame and a sum; a broken picture does not stop the others and is kept with its reason."""
+    inbox, outbox = tmp_path / "shots", tmp_path / "maps"
+    for name in ("a.png", "deep/b.jpg"):
+        make_picture(inbox / name)
+    (inbox / "broken.jpg").write_text("no picture")
+    done = run_cli("once", "--inbox", inbox, "--outbox", outbox, "--after", "keep")
+    assert done.returncode == 1
+    assert sorted(done.stdout.splitlines()) == [
+        "2 done, 1 failed",
+        "done  a.png",
+        "done  deep/b.jpg",
+        "failed  broken.jpg",
+    ]
+    assert "error: broken.jpg: the file is no picture" in done.stderr
+    assert sorted(str(path.relative_to(outbox)) for path in outbox.rglob("*.png")) == [
+        "a_depth.png",
+        "deep/b_depth.png",
+    ]
+    assert {path.name for path in inbox.iterdir()} == {"a.png", "deep"}
+    kept = Path(re.findall(r"with its reason, in (\S+)", done.stderr)[0])
+    assert json.loads((kept / "broken.jpg.error.json").read_text())["code"] == "not-a-picture"
+    again = run_cli("once", "--inbox", inbox, "--outbox", outbox, "--after", "keep")
+    assert again.returncode == 0
+    assert "nothing to do" in again.stdout
+
+
+def test_once_of_a_named_folder_only(run_cli: RunCli, tmp_path: Path) -> None:
+    """`--inbox` means that folder and no other of the configuration, whose other rules still hold."""
+    make_picture(tmp_path / "in" / "a.png")
+    make_picture(tmp_path / "other" / "b.png")
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "folders: [{inbox: other, after: keep, output: {format: png8}}, {inbox: third}]\nstate_dir: state\n"
+    )
+    done = run_cli("once", "--inbox", "in", "--config", config, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with Image.open(tmp_path / "in-outbox" / "a_depth.png") as made:
+        assert made.mode == "L"
+    assert not (tmp_path / "outbox").exists()
+    assert (tmp_path / "in" / "a.png").exists()
+
+
+def test_once_on_a_terminal(home: Home, tmp_path: Path) -> None:
+    """People at a terminal see a bar with numbers, not a line for each frame."""
+    for number in range(5):
+        make_picture(tmp_path / "in" / f"{number}.png")
+    ours, theirs = pty.openpty()
+    words = [command(), "once", "--inbox", str(tmp_path / "in"), "--after", "keep"]
+    env = {**home.env, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        while select.select([ours], [], [], 60)[0]:
+            try:
+                block = os.read(ours, 4096)
+            except OSError:  # the other end was closed
+                break
+            if not block:
+                break
+            shown += block
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"depth maps" in shown
+    assert b"5/5" in shown
+    assert b"5 done, 0 failed" in shown
+
+
+NAMES = (
+    *("--help.png", "-o.png", "a b  c.png", "quote'\".png", "100%_{0}.png", "\u00e9.png", "e\u0301.png", "🏔️ 📸.png"),
+    *(
+        "line\nbreak.png",
+        "tab\t.png",
+        "写真.png",
+        "x" * 240 + ".png",
+        "HOLIDAY.PNG",
+        ".png.png",
+        "a.tar.png",
+        "\udcff.png",
+    ),
+)
+
+
+def test_names_of_every_kind(run_cli: RunCli, tmp_path: Path) -> None:
+    """Whatever a picture is called, it gets its map and nothing else happens."""
+    for name in NAMES:
+        (tmp_path / "in").mkdir(exist_ok=True)
+        make_picture(tmp_path / "staged.png").rename(tmp_path / "in" / name)
+    done = run_cli("once", "--inbox", tmp_path / "in", "--outbox", tmp_path / "out", timeout=120)
+    assert done.returncode == 0, done.stderr
+    hidden = {name for name in NAMES if name.startswith(".")}
+    assert len(list((tmp_path / "out").iterdir())) == len(NAMES) - len(hidden)
+    assert {path.name for path in (tmp_path / "in").iterdir()} == hidden
+
+
+def test_depth_of_odd_names(run_cli: RunCli, tmp_path: Path) -> None:
+    """After `--`, a name that looks like an option is a name."""
+    for name in ("--help.png", "-o.png"):
+        make_picture(tmp_path / "staged.png").rename(tmp_path / name)
+    done = run_cli("depth", "--", "--help.png", "-o.png", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "--help_depth.png").is_file()
+    assert (tmp_path / "-o_depth.png").is_file()
+
+
+def test_depth_never_replaces_what_is_not_its_own(run_cli: RunCli, tmp_path: Path) -> None:
+    """A map is replaced by a newer map of the same picture only; a foreign file and another picture's map stay."""
+    picture = make_picture(tmp_path / "a.png", (80, 60))
+    foreign = tmp_path / "a_depth.png"
+    foreign.write_bytes(b"somebody's work")
+    assert run_cli("depth", picture).returncode == 0
+    assert foreign.read_bytes() == b"somebody's work"
+    with Image.open(tmp_path / "a.png_depth.png") as made:
+        assert made.size == (80, 60)
+        assert made.mode == "I;16"
+    assert run_cli("depth", picture).returncode == 0
+    assert {path.name for path in tmp_path.glob("*.png")} == {"a.png", "a_depth.png", "a.png_depth.png"}
+
+
+def test_depth_touches_nothing_else(run_cli: RunCli, home: Home, tmp_path: Path) -> None:
+    """No inbox, no journal, no state."""
+    before = sorted(home.path.rglob("*"))
+    assert run_cli("depth", make_picture(tmp_path / "a.png"), "-o", tmp_path / "out").returncode == 0
+    assert sorted(home.path.rglob("*")) == before
+
+
+def test_retry(run_cli: RunCli, tmp_path: Path) -> None:
+    """By name, by pattern, all: the pictures are in the inbox again, without their reasons, and are tried anew."""
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    config = tmp_path / "config.yaml"
+    config.write_text("folders: [{inbox: inbox}]\nstate_dir: state\n")
+    names = ["one.jpg", "two.jpg", "three.jpg", "x.png"]
+    for name in names:
+        (inbox / name).write_text("no picture")
+    assert run_cli("once", "--config", config).returncode == 1
+    listed = run_cli("retry", "--config", config)
+    assert listed.returncode == 2
+    assert all(name in listed.stdout for name in names)
+    assert run_cli("retry", "one.jpg", "--config", config).returncode == 0
+    assert {path.name for path in inbox.iterdir()} == {"one.jpg"}
+    assert run_cli("retry", "t*.jpg", "--config", config).returncode == 0
+    assert {path.name for path in inbox.iterdir()} == {"one.jpg", "two.jpg", "three.jpg"}
+    make_picture(tmp_path / "good.png").rename(inbox / "one.jpg")
+    assert run_cli("retry", "--all", "--config", config).returncode == 0
+    assert list((tmp_path / "failed").iterdir()) == []
+    assert run_cli("once", "--config", config).returncode == 1
+    assert [path.name for path in (tmp_path / "outbox").iterdir()] == ["one_depth.png"]
+    assert json.loads(run_cli("status", "--json", "--config", config).stdout)["counts"]["failed"] == 3
+
+
+def test_status_before_anything_ran(run_cli: RunCli) -> None:
+    """It answers, with all its keys."""
+    done = run_cli("status", "--json")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert {
+        "running",
+        "pid",
+        "state",
+        "reason",
+        "provider",
+        "model",
+        "counts",
+        "in_flight",
+        "rate",
+        "last_errors",
+    } <= set(found)
+    assert (found["running"], found["pid"], found["state"]) == (False, None, "stopped")
+    assert set(found["counts"]) == {"seen", "waiting", "in_flight", "done", "failed", "ignored"}
+
+
+def test_beside_a_running_daemon(run_cli: RunCli, start_cli: StartCli) -> None:
+    """A second `run`, and a `once`, refuse with 75 and name the process that is at work."""
+    daemon = start_cli("run")
+    until(lambda: json.loads(run_cli("status", "--json").stdout)["state"] == "running")
+    for verb in ("run", "once"):
+        done = run_cli(verb)
+        assert done.returncode == 75
+        assert f"process {daemon.pid}" in done.stderr
+    daemon.terminate()
+    assert daemon.wait(10) == 0
+
+
+def test_a_permanent_error_under_launchd(run_cli: RunCli, tmp_path: Path) -> None:
+    """It ends with 0, or launchd would start it again for ever; the reason stands in the status."""
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("watch: {settle_s: soon}\n")
+    assert run_cli("run", "--config", broken).returncode == 2
+    done = run_cli("run", "--config", broken, env={"XPC_SERVICE_NAME": LABEL})
+    assert done.returncode == 0
+    assert "mistake" in json.loads(run_cli("status", "--json").stdout)["reason"]
+
+
+def test_models(run_cli: RunCli, tmp_path: Path) -> None:
+    """The catalogue shows sizes, licences and what is here; offline, a pull says so and leaves nothing behind."""
+    listed = json.loads(run_cli("models", "list", "--json").stdout)
+    assert {"starter", "midas-v21-small", "midas-v21"} <= {model["name"] for model in listed}
+    assert all({"bytes", "sha256", "licence", "commercial", "here"} <= set(model) for model in listed)
+    assert run_cli("models", "path", "starter").stdout.strip().endswith("starter.onnx")
+    assert run_cli("models", "verify").returncode == 0
+    config = tmp_path / "config.yaml"
+    config.write_text("model: {dir: models, mirror: 'http://127.0.0.1:9/'}\n")
+    done = run_cli("models", "pull", "midas-v21-small", "--config", config)
+    assert done.returncode == 69
+    assert ERROR.search(done.stderr)
+    assert not list((tmp_path / "models").glob("*.onnx"))
+
+
+def test_config(run_cli: RunCli, tmp_path: Path) -> None:
+    """`init` writes a file that `check` accepts and `show` reads; the schema is one."""
+    file = tmp_path / "new.yaml"
+    assert run_cli("config", "init", file).returncode == 0
+    assert "no mistakes" in run_cli("config", "check", file).stdout
+    assert "settle_s: 0.5" in run_cli("config", "show", "--config", file).stdout
+    assert "properties" in json.loads(run_cli("config", "schema").stdout)
