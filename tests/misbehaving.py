@@ -2,7 +2,8 @@
 
 ``FAKE_SESSION`` and ``FAKE_DECODER`` say what happens to a picture that is poisoned: a red one for the session, one
 that has the word ``poison`` in its file for the decoder. Every other picture is done at once by a trivial network.
-``FAKE_LOADING`` says what happens while the network is loaded. ``FAKE_GATE`` names a file without which no run returns.
+``FAKE_LOADING`` says what happens while the network is loaded. With ``FAKE_WATCH=deaf`` no event is ever heard.
+``FAKE_GATE`` names a file without which no run returns.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from watcher.errors import SessionError
 from watcher.frame import Float32
 from watcher.network import Network
 from watcher.session import Shape
+from watcher.watch import Watch
 
 
 def hang() -> None:
@@ -98,6 +100,9 @@ def open_session(_: Network) -> FakeSession:
 def install() -> None:
     """Put the trivial network and the wrapped decoder in place."""
     Network.open = open_session  # type: ignore[method-assign,assignment]
+    if os.environ.get("FAKE_WATCH") == "deaf":
+        setattr(Watch, "start", lambda _: None)  # noqa: B010
+        setattr(Watch, "check", lambda _: None)  # noqa: B010
     imagefile.decode = decoding(imagefile.decode)
 
 

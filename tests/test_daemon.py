@@ -112,6 +112,20 @@ def test_folder_moved_in(life: Life, tmp_path: Path) -> None:
     assert life.maps() == maps_of(names)
 
 
+def test_all_events_are_lost(life: Life) -> None:
+    """With no event ever heard, everything is found by the rescan, also what is replaced or in a new folder."""
+    with life.running(watch="deaf"):
+        until(lambda: life.told().state == "running")
+        make_picture(life.inbox / "a.png")
+        make_picture(life.inbox / "sub" / "b.png")
+        life.await_done(2, 10)
+        make_picture(life.inbox / "a.png", (20, 10))
+        life.await_done(3, 10)
+    assert life.maps() == ["a_depth.png", "sub/b_depth.png"]
+    with Image.open(life.outbox / "a_depth.png") as image:
+        assert image.size == (20, 10)
+
+
 def test_junk_is_ignored(life: Life, tmp_path: Path) -> None:
     """What is no picture, and does not claim to be one, is left alone and counted; what claims to be one is not."""
     for name in (".DS_Store", "._a.jpg", "Thumbs.db", "a.jpg.part"):

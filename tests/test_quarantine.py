@@ -138,6 +138,36 @@ def test_a_reason_cannot_lead_outside(places: tuple[Quarantine, Path]) -> None:
             left.unlink()
 
 
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_no_room_for_the_reason(places: tuple[Quarantine, Path], monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """A source is never there without its reason: when that cannot be written, the source stays in the inbox."""
+    quarantine, inbox = places
+    path = drop(inbox, "a.jpg", b"data")
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("watcher.quarantine.write_whole", refuse)
+        with pytest.raises(OSError, match=os.strerror(code)):
+            quarantine.admit(path, "a.jpg", inbox, WHY)
+    assert files(quarantine.folder) == []
+    assert path.read_bytes() == b"data"
+    quarantine.admit(path, "a.jpg", inbox, WHY)
+    assert files(quarantine.folder) == ["a.jpg", "a.jpg.error.json"]
+
+
+def test_expelled_beside_a_newcomer(places: tuple[Quarantine, Path]) -> None:
+    """When the old name is taken again, both files are in the inbox."""
+    quarantine, inbox = places
+    path = drop(inbox, "a.jpg", b"one")
+    place = quarantine.admit(path, "a.jpg", inbox, WHY)
+    drop(inbox, "a.jpg", b"two")
+    quarantine.expel(place, path)
+    assert {one.read_bytes() for one in inbox.iterdir()} == {b"one", b"two"}
+    assert files(quarantine.folder) == []
+
+
 def test_expel(places: tuple[Quarantine, Path]) -> None:
     """What was moved here by mistake goes back, with no reason left."""
     quarantine, inbox = places

@@ -17,7 +17,6 @@ from watcher.durable import (
     NAME_BYTES,
     cut_to_bytes,
     move_aside,
-    rename_new,
     sync_folder,
     write_whole,
 )
@@ -55,11 +54,19 @@ class Quarantine:
         self.anchor = Anchor(folder)
 
     def admit(self, source: Path, rel: str, inbox: Path, why: dict[str, Any]) -> Path:
-        """Move ``source`` here with ``<name>.error.json`` beside it; returns where it is. Raises ``OSError``."""
+        """Move ``source`` here with ``<name>.error.json`` beside it; returns where it is.
+
+        Raises ``OSError``; the source is back in its inbox then, so that it is tried again with its reason.
+        """
         self.anchor.create()
         place = (self.folder / rel).parent
         target = move_aside(source, place, source.name)
-        self.explain(target, rel, inbox, why)
+        try:
+            self.explain(target, rel, inbox, why)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.expel(target, source)
+            raise
         return target
 
     def explain(self, target: Path, rel: str, inbox: Path, why: dict[str, Any]) -> None:
@@ -68,8 +75,8 @@ class Quarantine:
         write_whole(_reason_path(target), json.dumps(text, indent=2).encode() + b"\n")
 
     def expel(self, target: Path, source: Path) -> None:
-        """Undo ``admit``: what was moved here was not what had failed. Raises ``OSError``."""
-        rename_new(target, source)
+        """Undo ``admit``: back to the inbox, beside what may have been dropped there meanwhile. Raises ``OSError``."""
+        move_aside(target, source.parent, source.name)
         with contextlib.suppress(FileNotFoundError):
             _reason_path(target).unlink()
 
