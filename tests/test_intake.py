@@ -1,0 +1,219 @@
+"""Random histories of an inbox, with events dropped, doubled, late and out of order: each content is done once."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rooms import files
+from rooms import folder as make_folder
+
+from watcher.course import Course, Troubles
+from watcher.errors import SourceChanged, SourceGone
+from watcher.frame import Frame, Outcome, Source, Wholeness
+from watcher.intake import Intake, Pace
+from watcher.intake.finding import Finder
+from watcher.journal import Journal
+from watcher.settle import Rules
+
+NAMES = ["a.jpg", "b.jpg", "sub/c.jpg", "sub/d.jpg"]
+PATIENCE_S = 600.0
+
+
+class World:
+    """An inbox, the intake's own hands, and a path that does one frame at a time when the test says so."""
+
+    def __init__(self, place: Path, after: str) -> None:
+        self.place, self.now, self.serial = place, 1000.0, 0
+        self.folder = make_folder(place, folder__after=after)
+        self.after = after
+        self.events: list[str] = []
+        self.written: dict[str, bytes] = {}  # what is in the inbox and whole, by name
+        self.done: Counter[tuple[str, bytes]] = Counter()
+        self.read_early: list[bytes] = []
+        self.outbox: dict[str, bytes] = {}
+        self.journal_path = place / "journal.db"
+        self.journal = Journal(self.journal_path)
+        self.journal.create()
+        self.begin()
+
+    def begin(self) -> None:
+        """A process starts: what was in view is forgotten, what was in hand goes back."""
+        for row in self.journal.in_state("attempt"):
+            self.journal.give_back(row.id)
+        course = Course((self.folder,), self.journal_path, lambda *_: None, Troubles())
+        pace = Pace(Rules(0.5, PATIENCE_S), 30.0)
+        self.intake = Intake(course, pace)
+        self.finder = Finder(course, self.journal, pace)
+        self.finder.remember()
+
+    # -- what people and programs do ------------------------------------------------------------------------------
+
+    def write(self, name: str, whole: bool) -> None:
+        self.serial += 1
+        path = self.folder.inbox.folder / name
+        path.parent.mkdir(exist_ok=True)
+        data = f"{self.serial}{'.' if whole else ''}".encode()
+        path.write_bytes(data)
+        os.utime(path, ns=(self.serial, self.serial))
+        self.written.pop(name, None)
+        if whole:
+            self.written[name] = data
+        self.events.append(str(path))
+
+    def remove(self, name: str) -> None:
+        path = self.folder.inbox.folder / name
+        path.unlink(missing_ok=True)
+        self.written.pop(name, None)
+        self.events.append(str(path))
+
+    def rename(self, name: str, other: str) -> None:
+        path, target = self.folder.inbox.folder / name, self.folder.inbox.folder / other
+        if path.exists() and name != other:
+            target.parent.mkdir(exist_ok=True)
+            os.replace(path, target)
+            data = self.written.pop(name, None)
+            self.written.pop(other, None)
+            if data is not None:
+                self.written[other] = data
+            self.events += [str(path), str(target)]
+
+    # -- what the program does ------------------------------------------------------------------------------------
+
+    def hint(self, number: int, times: int) -> None:
+        """One of the events that are under way arrives, or is lost (0), or arrives twice."""
+        if self.events:
+            path = self.events.pop(number % len(self.events))
+            for _ in range(times):
+                self.finder.hinted(path)
+
+    def turn(self) -> None:
+        self.finder.scan_what_is_due(self.now)
+        self.intake._hand_on(self.finder, self.journal)
+
+    def work(self, during: Callable[[], None] = lambda: None) -> bool:
+        """Do one frame from beginning to end; ``during`` happens between reading and disposing."""
+        if not len(self.intake.work):
+            return False
+        frame = self.intake.work.take()
+        assert frame is not None
+        self.finder.ended(frame, self._do(frame, during))
+        return True
+
+    def _do(self, frame: Frame, during: Callable[[], None]) -> Outcome:
+        source = frame.source
+        try:
+            data = self.folder.inbox.read(source, 1000).data
+        except SourceGone:
+            self.journal.forget(source.inbox, source.key)
+            return Outcome.GONE
+        except SourceChanged:
+            self.journal.give_back(frame.id)
+            return Outcome.CHANGED
+        during()
+        if not data.endswith(b"."):
+            self.read_early.append(data)
+        self.outbox[frame.base] = data
+        self.done[source.rel, data] += 1
+        self.journal.done(frame, [frame.base])
+        try:
+            if self.folder.inbox.dispose(source, self.after, self.place / "processed") or self.after == "delete":
+                self._put_away(source, data)
+        except SourceChanged:
+            pass
+        return Outcome.DONE
+
+    def _put_away(self, source: Source, data: bytes) -> None:
+        if self.written.get(source.rel) == data:
+            del self.written[source.rel]
+
+    def rest(self) -> None:
+        """Everybody leaves it alone, and all events are lost: the rescan must find everything that is whole."""
+        self.events.clear()
+        for _ in range(12):
+            self.now += 31
+            self.turn()
+            while self.work():
+                self.turn()
+
+
+def step(world: World, what: tuple[int, int, int]) -> None:
+    kind, one, two = what
+    name, other = NAMES[one % 4], NAMES[two % 4]
+    steps: list[Callable[[], object]] = [
+        lambda: world.write(name, True),
+        lambda: world.write(name, False),
+        lambda: world.remove(name),
+        lambda: world.rename(name, other),
+        lambda: world.hint(one, two % 3),
+        world.turn,
+        world.work,
+        lambda: world.work(lambda: world.write(name, bool(two % 2))),
+        lambda: world.work(lambda: world.remove(name)),
+        lambda: setattr(world, "now", world.now + (0.2, 0.6, 5.0, 40.0)[two % 4]),
+        world.begin,
+    ]
+    steps[kind % len(steps)]()
+
+
+@contextmanager
+def world_of(after: str) -> Iterator[World]:
+    with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        world: World
+
+        def look(source: Source) -> Wholeness:
+            return Wholeness.WHOLE if source.path.read_bytes().endswith(b".") else Wholeness.PARTIAL
+
+        patch.setattr("watcher.intake.finding.wholeness_of", look)
+        for module in ("finding", "pace"):
+            patch.setattr(f"watcher.intake.{module}.now_s", lambda: world.now)
+        world = World(Path(place), after)
+        yield world
+        world.journal.close()
+
+
+@given(
+    st.sampled_from(["move", "keep", "delete"]),
+    st.lists(st.tuples(st.integers(0, 10), st.integers(0, 3), st.integers(0, 11)), max_size=40),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_whatever_happens(after: str, history: list[tuple[int, int, int]]) -> None:
+    """What is whole in the inbox in the end is done, with its newest content, once; nothing incomplete ever is."""
+    with world_of(after) as world:
+        for what in history:
+            step(world, what)
+        there = dict(world.written)
+        world.rest()
+        assert world.read_early == []
+        for name, data in there.items():
+            assert world.done[name, data] == 1, f"{name} {data!r} was done {world.done[name, data]} times"
+            assert list(world.outbox.values()).count(data) == 1
+        assert all(count == 1 for count in world.done.values()), world.done
+        left = set(files(world.folder.inbox.folder))
+        incomplete = {name for name in left if not (world.folder.inbox.folder / name).read_bytes().endswith(b".")}
+        assert left - incomplete == (set(there) if after == "keep" else set())
+        assert world.finder.waiting == len(incomplete)
+        assert not world.finder.in_flight
+
+
+def test_truncated_for_hours() -> None:
+    """What stays incomplete is looked at again and again, never read, until its patience is over."""
+    with world_of("move") as world:
+        world.write("a.jpg", False)
+        for _ in range(20):
+            world.now += 31
+            world.turn()
+            assert not world.work()
+        world.now += 31
+        world.turn()
+        assert len(world.intake.work) == 1
+        frame = world.intake.work.take()
+        assert frame is not None
+        assert not frame.patient
