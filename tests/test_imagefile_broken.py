@@ -170,3 +170,7 @@ def test_a_picture_that_contradicts_its_header(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(reading._READERS, "png", lambda _data, _limits: liar)
     with pytest.raises(Corrupt, match="64 x 100 pixels instead of 29 x 100"):
         imagefile.decode(MADE["png"](), max_pixels=MOST)
+    gray = Stored(np.zeros((100, 29), np.uint8), width=29, height=100, space="LAB")
+    monkeypatch.setitem(reading._READERS, "png", lambda _data, _limits: gray)
+    with pytest.raises(Corrupt, match="other channels"):
+        imagefile.decode(MADE["png"](), max_pixels=MOST)

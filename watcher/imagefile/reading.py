@@ -30,6 +30,9 @@ _READERS: dict[str, Callable[[bytes, Limits], Stored]] = {
 }
 
 
+_CHANNELS: dict[str, tuple[int, ...]] = {"GRAY": (), "RGB": (3,), "LAB": (3,), "CMYK": (4,)}
+
+
 def decode(data: bytes, *, max_pixels: int, min_side_px: int = 0) -> Picture:
     """The picture in ``data``, upright and in sRGB.
 
@@ -74,8 +77,13 @@ def _recognised(data: bytes) -> str:
     raise NotAPicture(f"the file is no picture: it looks like {describe(head)}", "Put pictures only into the inbox.")
 
 
-def _check_size(name: str, stored: Stored) -> None:
-    """What was decoded must be as large as the header says, or that reduced by eighths, as JPEG decoders do it."""
+def _check_shape(name: str, stored: Stored) -> None:
+    """What was decoded must be as large as the header says, or that reduced by eighths, as JPEG decoders do it; and it
+    must have the channels of its colour space."""
+    if stored.samples.shape[2:] != _CHANNELS[stored.space]:
+        raise Corrupt(
+            f"the {name.upper()} contradicts itself: its {stored.space} has other channels", "Export it again."
+        )
     sides = stored.samples.shape[:2]
     if not any(sides == (-(-stored.height * part // 8), -(-stored.width * part // 8)) for part in range(1, 9)):
         found = f"{sides[1]} x {sides[0]} pixels instead of {stored.width} x {stored.height}"
@@ -83,7 +91,7 @@ def _check_size(name: str, stored: Stored) -> None:
 
 
 def _finished(name: str, stored: Stored, limits: Limits) -> Picture:
-    _check_size(name, stored)
+    _check_shape(name, stored)
     factor = limits.factor(stored.samples.shape[1], stored.samples.shape[0])
     notes = stored.notes
     samples, alpha = _reduced(stored.samples, factor), stored.alpha
