@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -25,8 +24,9 @@ class Accelerator:
         self._run_s = run_ms / 1000
         random = np.random.default_rng(3)
         coarse = random.random((12, 12), np.float32)
-        self._map = cv2.resize(coarse, (SIDE_PX, SIDE_PX), interpolation=cv2.INTER_CUBIC)
-        self._map += random.random((SIDE_PX, SIDE_PX), np.float32) * np.float32(0.002)
+        smooth = cv2.resize(coarse, (SIDE_PX, SIDE_PX), interpolation=cv2.INTER_CUBIC)
+        grain = random.random((SIDE_PX, SIDE_PX), np.float32) * np.float32(0.002)
+        self._map: NDArray[np.float32] = np.add(smooth, grain, dtype=np.float32)
 
     @property
     def shape(self) -> Shape:
@@ -53,7 +53,3 @@ class SimulatedNetwork(Network):
 
     def plan(self, shape: Shape) -> depth.Plan:
         return depth.Plan(height_px=SIDE_PX, width_px=SIDE_PX)
-
-
-def settings_of(model: Path) -> dict[str, Any]:
-    return {"name": str(model), "provider": "cpu"}

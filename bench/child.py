@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def path_of_frames(task: dict[str, Any]) -> dict[str, Any]:
-    """The program itself on everything in an inbox; ``run_ms`` puts the simulated accelerator in the session's place."""
+    """The program itself on all of an inbox; ``run_ms`` puts the simulated accelerator in the session's place."""
     from bench.accelerator import SimulatedNetwork
     from watcher import config, daemon
     from watcher.frame import Frame, Outcome
@@ -81,9 +81,17 @@ def main() -> None:
     mode, task = sys.argv[1], json.loads(sys.argv[2])
     found = _MODES[mode](task)
     used = resource.getrusage(resource.RUSAGE_SELF)
-    scale = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there, in kilobytes here
-    found |= {"peak_mib": used.ru_maxrss * scale / MIB, "cpu_s": used.ru_utime + used.ru_stime}
+    found |= {"peak_mib": _peak_bytes() / MIB, "cpu_s": used.ru_utime + used.ru_stime}
     print(json.dumps(found))
+
+
+def _peak_bytes() -> int:
+    """The most memory this process held. On Linux ``ru_maxrss`` still knows the parent before ``exec``."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = status.read_text(encoding="utf-8").splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
 
 
 if __name__ == "__main__":

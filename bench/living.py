@@ -8,8 +8,6 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from statistics import median
-
 
 from bench import pictures, place
 
@@ -29,13 +27,14 @@ def after_drop(times: int, *, whole_copy: bool) -> tuple[list[float], list[float
     picture = pictures.made(place.cache(), "1080p.jpg")
     assert picture is not None
     with place.place() as where:
-        alone = _alone_ms(where, picture)
+        before = _alone_ms(where, picture)
         where.lay_out(_starter())
         took = []
         with place.daemon(where):
             for number in range(times + 3):
                 took.append(_one_drop(where, picture, number, whole_copy=whole_copy))
                 time.sleep(0.15)  # idle again: this is about the first picture of a day
+        alone = (before + _alone_ms(where, picture)) / 2
     above = [value - alone for value in took[3:]]
     halves = above[: len(above) // 2], above[len(above) // 2 :]
     return above, [sorted(half)[int(0.99 * (len(half) - 1))] for half in halves if half]
@@ -157,10 +156,3 @@ def _quiet(pid: int) -> bool:
     before = _used(pid)["cpu_s"]
     time.sleep(1.0)
     return _used(pid)["cpu_s"] - before < 0.02
-
-
-def growth() -> dict[str, dict[str, float]]:
-    """How cost grows: with pixels, with frames, with the folder. For the plots."""
-    return {"folder": {str(others): crowd_cost(others, 60) for others in (0, 1000, 10_000, 100_000)}}
-
-

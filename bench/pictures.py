@@ -1,4 +1,4 @@
-"""Pictures to measure with: detail at every scale, so that decoders and encoders work about as hard as on photographs."""
+"""Pictures to measure with: detail at every scale, so that coders work about as hard as on photographs."""
 
 from __future__ import annotations
 

@@ -145,7 +145,10 @@ def _resize_reference(pixels: Pixels, size: tuple[int, int], full: float) -> NDA
 
 
 def _resize_auto(pixels: Pixels, size: tuple[int, int], full: float) -> NDArray[Any]:
-    """(h, w, 3) of the picture's own dtype, or float32 0..1 where an axis grows: first every axis that shrinks, averaged, then every axis that grows, cubic."""
+    """(h, w, 3) of the picture's own dtype, or float32 0..1 where an axis grows.
+
+    First every axis that shrinks, averaged, then every axis that grows, cubic.
+    """
     height, width = size
     shrunk = (min(width, pixels.shape[1]), min(height, pixels.shape[0]))
     small: NDArray[Any] = pixels

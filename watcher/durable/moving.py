@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import functools
 import itertools
 import os
 import stat
@@ -141,14 +140,9 @@ _RENAME_NOREPLACE = 1
 _RENAME_EXCL = 4
 
 
-@functools.cache
-def _library() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
 def _exclusive(source: bytes, target: bytes) -> int:
     """0, or the errno of the system's own exclusive rename; ``ENOSYS`` where it has none."""
-    library = _library()
+    library = ctypes.CDLL(None, use_errno=True)
     ctypes.set_errno(0)
     if sys.platform == "darwin" and hasattr(library, "renamex_np"):
         result = library.renamex_np(source, target, _RENAME_EXCL)
