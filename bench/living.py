@@ -127,12 +127,13 @@ def _number(file: Path, name: str) -> float:
     return float(line.split()[1])
 
 
-def crowd(rounds: int) -> list[float]:
+def crowd(_rounds: int) -> list[float]:
     """Processor time a frame beside a hundred thousand other files, against the same in an empty folder."""
-    return [crowd_cost(CROWD) / crowd_cost(0) for _ in range(rounds)]
+    return [crowd_cost(CROWD) / crowd_cost(0)]
 
 
-def crowd_cost(others: int, frames: int = CROWD_FRAMES) -> float:
+@functools.cache
+def crowd_cost(others: int) -> float:
     """Milliseconds of processor a frame, the looks through the inbox included."""
     picture = pictures.made(place.cache(), "384.jpg")
     assert picture is not None
@@ -143,13 +144,13 @@ def crowd_cost(others: int, frames: int = CROWD_FRAMES) -> float:
         with place.daemon(where) as process:
             place.until(lambda: _quiet(process.pid), 120, "the daemon never came to rest", 1.0)
             before, began = _used(process.pid)["cpu_s"], time.perf_counter()
-            for number in range(frames):
+            for number in range(CROWD_FRAMES):
                 beside = where.root / "beside.jpg"
                 shutil.copy(picture, beside)
                 os.rename(beside, where.inbox / f"drop-{number:04}.jpg")
-                time.sleep(max(0.0, began + (number + 1) * CROWD_WINDOW_S / frames - time.perf_counter()))
-            place.until(lambda: len(os.listdir(where.outbox)) >= frames, 60, "not all maps were made")
-            return (_used(process.pid)["cpu_s"] - before) * 1000 / frames
+                time.sleep(max(0.0, began + (number + 1) * CROWD_WINDOW_S / CROWD_FRAMES - time.perf_counter()))
+            place.until(lambda: len(os.listdir(where.outbox)) >= CROWD_FRAMES, 60, "not all maps were made")
+            return (_used(process.pid)["cpu_s"] - before) * 1000 / CROWD_FRAMES
 
 
 def _quiet(pid: int) -> bool:

@@ -70,7 +70,7 @@ def by_frames() -> str:
 
 def by_folder() -> str:
     """Milliseconds of processor a frame, against the number of other files beside it."""
-    points = [(float(others), living.crowd_cost(others, 60)) for others in _CROWDS]
+    points = [(float(others), living.crowd_cost(others)) for others in _CROWDS]
     return drawing.line(
         "A frame, by the number of other files in its inbox", ("other files", "ms of processor"), points
     )
