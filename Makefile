@@ -13,7 +13,7 @@ PROJECT := $(INSTALL) --no-deps --no-build-isolation --no-index --editable .
 # Further arguments, as in: make test ARGS="tests/test_settle.py -x"
 ARGS ?=
 
-.PHONY: help demo run test kill lint check format setup setup-run lock clean
+.PHONY: help demo run test kill bench lint check format setup setup-run lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make lint     format, lint, floors, types for Linux and macOS"
 	@echo "make check    lint and test: what a change must pass"
 	@echo "make format   let the formatter have its way"
+	@echo "make bench    measure it against its baselines (15 minutes, a quiet machine), write docs/performance.md"
 	@echo "make lock     choose newer dependencies"
 	@echo "make clean    remove what these commands made"
 
@@ -49,6 +50,9 @@ lint: setup
 	$(BIN)/mypy --platform darwin
 
 check: lint test
+
+bench: setup
+	$(BIN)/python -m bench $(ARGS)
 
 format: setup
 	$(BIN)/ruff format

@@ -103,13 +103,28 @@ def prepare(pixels: Pixels, plan: Plan) -> Float32:
     if full is None or pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape:
         raise ValueError(f"pixels must be (H, W, 3) uint8, uint16 or float32, not {pixels.shape} {pixels.dtype}")
     size = input_size(plan, pixels.shape[0], pixels.shape[1])
-    resize = _resize_reference if plan.resample == "reference" else _resize_auto
-    small = resize(pixels, size, full)
-    if plan.mean is not None:
-        small -= np.asarray(plan.mean, small.dtype)
-    if plan.std is not None:
-        small /= np.asarray(plan.std, small.dtype)
-    return np.ascontiguousarray(small.transpose(2, 0, 1)[np.newaxis], dtype=np.float32)
+    if plan.resample == "reference":
+        small, full = _resize_reference(pixels, size, full), 1.0
+    else:
+        small = _resize_auto(pixels, size, full)
+        full = _FULL[small.dtype.name]
+    return _planes(small, full, plan)
+
+
+def _planes(small: NDArray[Any], full: float, plan: Plan) -> Float32:
+    """(h, w, 3) to (1, 3, h, w): each plane is scaled on its way to its place, so nothing is copied twice."""
+    tensor = np.empty((1, 3, *small.shape[:2]), np.float32)
+    work = np.float64 if small.dtype == np.float64 else np.float32
+    for channel, plane in enumerate(cv2.split(small)):
+        part = plane.astype(work, copy=False)
+        if full != 1.0:
+            part = np.divide(part, work(full))
+        if plan.mean is not None:
+            part = np.subtract(part, work(plan.mean[channel]))
+        if plan.std is not None:
+            part = np.divide(part, work(plan.std[channel]))
+        tensor[0, channel] = part
+    return tensor
 
 
 def _resize_reference(pixels: Pixels, size: tuple[int, int], full: float) -> NDArray[Any]:
@@ -130,15 +145,23 @@ def _resize_reference(pixels: Pixels, size: tuple[int, int], full: float) -> NDA
 
 
 def _resize_auto(pixels: Pixels, size: tuple[int, int], full: float) -> NDArray[Any]:
-    """(h, w, 3) float32 0..1: first every axis that shrinks, averaged, then every axis that grows, cubic."""
+    """(h, w, 3) of the picture's own dtype, or float32 0..1 where an axis grows.
+
+    First every axis that shrinks, averaged, then every axis that grows, cubic.
+    """
     height, width = size
     shrunk = (min(width, pixels.shape[1]), min(height, pixels.shape[0]))
     small: NDArray[Any] = pixels
-    if shrunk != (pixels.shape[1], pixels.shape[0]):
-        small = np.asarray(cv2.resize(pixels, shrunk, interpolation=cv2.INTER_AREA))
-    small = small.astype(np.float32)
-    small /= np.float32(full)
+    whole = min(pixels.shape[1] // shrunk[0], pixels.shape[0] // shrunk[1])
+    if whole > 1 and not pixels.shape[1] % whole and not pixels.shape[0] % whole:
+        # Whole blocks first: the same average, for a third of the cost.
+        blocks = (pixels.shape[1] // whole, pixels.shape[0] // whole)
+        small = np.asarray(cv2.resize(pixels, blocks, interpolation=cv2.INTER_AREA))
+    if shrunk != (small.shape[1], small.shape[0]):
+        small = np.asarray(cv2.resize(small, shrunk, interpolation=cv2.INTER_AREA))
     if shrunk != (width, height):
+        small = small.astype(np.float32)
+        small /= np.float32(full)
         small = np.asarray(cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC))
     return small
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from watcher.clock import now_s
 from watcher.depth import Plan
+from watcher.effort import Effort
 from watcher.errors import SessionError, WatcherError
 from watcher.frame import Frame, Raw, Ready
 from watcher.handover import Handover
@@ -27,7 +28,7 @@ class Engine:
         self.failure: WatcherError | None = None
         self.in_hand: tuple[Frame | None, float] | None = None
         self.report: Report | None = None
-        self.took_ms: float = 0.0
+        self.effort = Effort(1)
         self.unfinished: list[Frame] = []  # taken but not run, at a stop
         self._open_session = open_session
         self._plan_for = plan
@@ -97,8 +98,8 @@ class Engine:
             self.in_hand = (ready.frame, began_s)
             depth = session.run(ready.tensor)
             self.in_hand = None
-            self.took_ms = (now_s() - began_s) * 1000
-            log.debug("%s: run in %.1f ms", ready.frame, self.took_ms)
+            self.effort.note(0, now_s() - began_s)
+            log.debug("%s: run in %.1f ms", ready.frame, self.effort.took_ms)
             self.raw.give(Raw(ready.frame, depth, ready.height_px, ready.width_px, ready.facts))
 
     def _drain(self) -> None:

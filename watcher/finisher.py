@@ -18,6 +18,7 @@ from watcher import __version__, depth, imagefile
 from watcher.clock import now_s, stamp
 from watcher.config import Output as OutputSettings
 from watcher.course import Course
+from watcher.effort import Effort
 from watcher.errors import Blame, SourceChanged, VolumeTrouble, blame_of, explain, may_be_one_place
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome, Raw
@@ -76,7 +77,7 @@ class Finisher:
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
         self.in_hand: dict[int, tuple[Frame, float]] = {}
-        self.took_ms: float = 0.0
+        self.effort = Effort(threads)
         self.done_at_s: deque[float] = deque(maxlen=240)
         self._course = course
         self._about = about
@@ -132,9 +133,9 @@ class Finisher:
             self._course.ended(frame, Outcome.GIVEN_BACK)
             return
         journal.done(frame, [str(path) for path in paths])
-        self.took_ms = (now_s() - began_s) * 1000
         self.done_at_s.append(now_s())
         self._dispose(folder, frame)
+        self.effort.note(number, now_s() - began_s)
         log.info("%s: done: %s", frame, paths[0])
         self._course.ended(frame, Outcome.DONE)
 

@@ -7,6 +7,7 @@ import errno
 import fnmatch
 import hashlib
 import os
+import re
 import stat
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -62,13 +63,21 @@ class Inbox:
         self.folder = folder
         self.anchor = Anchor(folder)
         self.recursive = recursive
-        self._ignore = tuple(_comparable(pattern) for pattern in ignore)
+        self._ignored = re.compile("|".join(fnmatch.translate(_comparable(pattern)) for pattern in (*IGNORED, *ignore)))
         self._folds: bool | None = None
+        self._root: tuple[tuple[int, int], Path] | None = None
 
     @property
     def root(self) -> Path:
-        """Where the folder really is; events carry this form."""
-        return Path(os.path.realpath(self.folder))
+        """Where the folder really is; events carry this form. Followed anew when another folder is there."""
+        try:
+            state = os.stat(self.folder)
+        except OSError:
+            return Path(os.path.realpath(self.folder))
+        mark = (state.st_dev, state.st_ino)
+        if self._root is None or self._root[0] != mark:
+            self._root = mark, Path(os.path.realpath(self.folder))
+        return self._root[1]
 
     def prepare(self) -> None:
         """Create the folder where that is safe. Raises ``OSError``."""
@@ -160,16 +169,20 @@ class Inbox:
         return Sighting(rel, Source(self.folder, rel, self._key(root, rel), identity_of(state)), copying)
 
     def _matches(self, folded: str) -> bool:
-        return any(fnmatch.fnmatchcase(folded, pattern) for pattern in IGNORED + self._ignore)
+        return self._ignored.match(folded) is not None
 
     def keys(self, rel: str) -> tuple[str, str]:
         """The two keys that ``rel`` may have: by its composed spelling, and by its own."""
         if self._folds is None:
             self._folds = ignores_case(self.root)
+        if rel.isascii():
+            return (rel.lower(), rel.lower()) if self._folds else (rel, rel)
         both = unicodedata.normalize("NFC", rel), rel
         return (both[0].casefold(), both[1].casefold()) if self._folds else both
 
     def _key(self, root: Path, rel: str) -> str:
+        if rel.isascii():
+            return self.keys(rel)[0]
         composed = unicodedata.normalize("NFC", rel)
         twins = composed != rel and os.path.lexists(root / composed) and not _same_file(root / composed, root / rel)
         # A volume that tells the two spellings apart holds two sources.
@@ -256,7 +269,7 @@ def lock_name(folder: Path) -> str:
 
 
 def _comparable(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()
+    return name.lower() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
 
 
 def _same_file(one: Path, other: Path) -> bool:

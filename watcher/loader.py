@@ -16,6 +16,7 @@ from watcher import depth, imagefile
 from watcher.clock import now_s
 from watcher.config import Limits
 from watcher.course import Course
+from watcher.effort import Effort
 from watcher.errors import Blame, SourceChanged, SourceGone, Truncated, VolumeTrouble, blame_of, explain
 from watcher.folder import reason_of
 from watcher.frame import Float32, Frame, Outcome, Ready
@@ -50,7 +51,7 @@ class Loader:
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
         self.in_hand: dict[int, tuple[Frame, float]] = {}  # thread number → (frame, since)
-        self.took_ms: float = 0.0
+        self.effort = Effort(threads)
         self._course = course
         self._limits = limits
         self._threads = [
@@ -85,8 +86,8 @@ class Loader:
                 self.in_hand[number] = (frame, now_s())
                 ready = self._load(journal, frame, plan)
                 took = self.in_hand.pop(number)
+                self.effort.note(number, now_s() - took[1])
                 if ready is not None:
-                    self.took_ms = (now_s() - took[1]) * 1000
                     self.ready.give(ready)
         except VolumeTrouble:
             pass  # a stop came while the journal's disk was away; the next start sorts out what was in hand

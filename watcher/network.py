@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any
 
 from watcher import catalog, config, depth
@@ -32,6 +33,11 @@ class Network:
     def notice(self) -> str:
         """What a person should be told about the model, or ""."""
         return self._model.notice
+
+    @property
+    def accelerated(self) -> bool:
+        """Whether the network is meant to run beside the processor and not on it. Known before anything is loaded."""
+        return sys.platform == "darwin" and self._settings.model.provider != "cpu"
 
     def open(self) -> Session:
         """Called by the thread that will own the session."""

@@ -45,7 +45,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """``rate``: maps a second over the last minute. ``stages_ms``: what the last frame cost in each stage."""
+    """``rate``: maps a second over the last minute. ``stages_ms``: what the last frame cost in each stage.
+
+    The stages are load, run and finish. ``busy``: the share of its threads' time, 0..1, that each worked lately.
+    ``queues``: (frames that wait in front of it, places). ``bottleneck``: the busiest stage, "" while nothing happens;
+    while it is not run, the network waits for the others.
+    """
 
     running: bool = False
     pid: int | None = None
@@ -58,6 +63,9 @@ class Snapshot:
     in_flight: tuple[str, ...] = ()
     rate: float = 0.0
     stages_ms: Mapping[str, float] = field(default_factory=dict)
+    busy: Mapping[str, float] = field(default_factory=dict)
+    queues: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    bottleneck: str = ""
     last_errors: tuple[Failure, ...] = ()
     inboxes: tuple[str, ...] = ()
     started: str = ""
@@ -116,6 +124,9 @@ def _stopped(snapshot: Snapshot) -> Snapshot:
         "counts": Counts(counts.waiting + counts.in_flight, 0, counts.done, counts.failed, counts.ignored),
         "in_flight": (),
         "rate": 0.0,
+        "busy": {},
+        "queues": {},
+        "bottleneck": "",
     }
     return Snapshot(**values)
 
@@ -126,6 +137,7 @@ def _from_json(found: dict[str, Any]) -> Snapshot:
     known = {name: found[name] for name in Snapshot.__dataclass_fields__ if name in found}
     known["counts"] = Counts(**counts)
     known["in_flight"] = tuple(found["in_flight"])
+    known["queues"] = {str(name): (int(fill[0]), int(fill[1])) for name, fill in found.get("queues", {}).items()}
     known["inboxes"] = tuple(found.get("inboxes", ()))
     known["last_errors"] = tuple(Failure(**failure) for failure in found["last_errors"])
     return Snapshot(**known)

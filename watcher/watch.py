@@ -17,11 +17,18 @@ from watchdog.events import (
     EVENT_TYPE_CLOSED_NO_WRITE,
     EVENT_TYPE_DELETED,
     EVENT_TYPE_OPENED,
+    DirCreatedEvent,
+    DirMovedEvent,
+    FileClosedEvent,
+    FileCreatedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
     FileSystemEvent,
     FileSystemEventHandler,
 )
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
+from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
 
 from watcher.clock import now_s
 
@@ -29,8 +36,16 @@ log = logging.getLogger(__name__)
 
 _AGAIN_S = 60.0  # a system that refuses to watch is not asked again at once
 
-# Reading a frame opens and closes it; hints of that kind would feed on themselves.
+# Reading a frame opens and closes it; hints of that kind would feed on themselves. The system is asked for nothing
+# else than these, so that a frame's own way through the inbox wakes nobody.
 _UNTOLD = frozenset((EVENT_TYPE_OPENED, EVENT_TYPE_CLOSED_NO_WRITE, EVENT_TYPE_DELETED))
+_TOLD: list[type[FileSystemEvent]] = [
+    *(FileCreatedEvent, FileMovedEvent, FileModifiedEvent, FileClosedEvent),
+    *(DirCreatedEvent, DirMovedEvent),
+]
+# On Linux a file that leaves the inbox holds back everything behind it for this long, in case it comes back under
+# another name. Half a second is the library's own value, and every frame that is put away leaves the inbox.
+InotifyMoveEventGrouper.delay = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +101,7 @@ class Watch:
             with contextlib.suppress(OSError):
                 place = os.path.realpath(root.folder)
                 state = os.stat(place)
-                observer.schedule(self._handler, place, recursive=root.recursive)
+                observer.schedule(self._handler, place, recursive=root.recursive, event_filter=_TOLD)
                 watched[root.folder] = (state.st_dev, state.st_ino)
         return watched
 

@@ -66,10 +66,25 @@ def render(snapshot: Snapshot) -> str:
     if snapshot.rate:
         stages = ", ".join(f"{name} {took_ms:.0f} ms" for name, took_ms in snapshot.stages_ms.items())
         lines.append(f"  speed     {snapshot.rate:.2f} a second; last frame: {stages}")
+    lines += _pace(snapshot)
     if snapshot.last_errors:
         lines.append("  failed    (depth-watcher retry NAME brings a picture back)")
         lines += [f"            {printable(one.name)}: {printable(one.what)}" for one in snapshot.last_errors]
     return "\n".join(lines)
+
+
+def _pace(snapshot: Snapshot) -> list[str]:
+    """Which stage sets the pace, so that a person sees whether the network waits."""
+    if not snapshot.bottleneck:
+        return []
+    busy = ", ".join(
+        f"{name} {share:.0%} busy"
+        + (" ({}/{} waiting)".format(*snapshot.queues[name]) if name in snapshot.queues else "")
+        for name, share in snapshot.busy.items()
+    )
+    run = snapshot.busy.get("run", 0.0)
+    waits = "the network never waits" if run > 0.9 else f"the network waits {1 - run:.0%} of the time"
+    return [f"  pace      set by {snapshot.bottleneck}; {waits}", f"            {busy}"]
 
 
 @verb

@@ -13,7 +13,7 @@ import logging
 import os
 from collections.abc import Callable
 
-from watcher import __version__, config, durable, memory, recovery, settle, status, volume
+from watcher import __version__, config, cores, durable, memory, recovery, settle, status, volume
 from watcher.clock import now_s, stamp
 from watcher.course import Course, Troubles
 from watcher.daemon.limits import Hand, MemoryGuard, hands
@@ -105,11 +105,12 @@ class Daemon:
         patience_s = min(_ONCE_PATIENCE_S, watch.patience_s) if self._once else watch.patience_s
         polled = frozenset(folder.index for folder in self.folders if self._is_polled(folder))
         course = Course(self.folders, self.state_dir / JOURNAL_FILE, self._ended, self._troubles)
+        loaders, finishers = cores.pools(cores.usable(), accelerated=self.network.accelerated)
         rooms = Rooms(
             Intake(course, Pace(settle.Rules(watch.settle_s, patience_s), watch.rescan_s, polled)),
-            Loader(course, limits),
+            Loader(course, limits, threads=loaders),
             Engine(self.network.open, self.network.plan),
-            Finisher(course, lambda: self.network.about(rooms.engine.report)),
+            Finisher(course, lambda: self.network.about(rooms.engine.report), threads=finishers),
         )
         roots = [Root(f.settings.inbox, f.settings.recursive) for f in self.folders if f.index not in polled]
         rooms.intake.on_change = self._bell.ring

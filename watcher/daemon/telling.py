@@ -7,13 +7,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from watcher import __version__, status
 from watcher.clock import now_s, stamp
+from watcher.effort import Effort, Gauge
 from watcher.engine import Engine
 from watcher.errors import VolumeTrouble
 from watcher.finisher import Finisher
 from watcher.frame import Outcome
+from watcher.handover import Handover
 from watcher.intake import Intake
 from watcher.journal import Journal
 from watcher.loader import Loader
@@ -37,6 +40,18 @@ class Rooms:
         """What ended one of them."""
         rooms = (self.engine, self.loader, self.finisher, self.intake)
         return next((room.failure for room in rooms if room.failure is not None), None)
+
+    def stages(self) -> dict[str, Effort]:
+        return {"load": self.loader.effort, "run": self.engine.effort, "finish": self.finisher.effort}
+
+    def queues(self) -> dict[str, tuple[int, int]]:
+        """How many wait in front of each stage, and how many may."""
+        queues: dict[str, Handover[Any]] = {
+            "load": self.intake.work,
+            "run": self.loader.ready,
+            "finish": self.engine.raw,
+        }
+        return {name: (min(len(queue), queue.capacity), queue.capacity) for name, queue in queues.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,7 @@ class Teller:
         self._inboxes = inboxes
         self._started = stamp()
         self._told_s = 0.0
+        self._gauge = Gauge(rooms.stages())
 
     def show(self, condition: Condition, *, now: bool = False) -> float:
         """Write the status file where that is due; returns seconds until it will be due again."""
@@ -91,7 +107,7 @@ class Teller:
     def _look(self, condition: Condition) -> status.Snapshot:
         rooms, known = self._rooms, self._journal.counts()
         report = rooms.engine.report
-        stages = {"load": rooms.loader.took_ms, "run": rooms.engine.took_ms, "finish": rooms.finisher.took_ms}
+        shares = self._gauge.look(now_s())
         return status.Snapshot(
             running=condition.state != "stopped",
             pid=os.getpid(),
@@ -109,7 +125,10 @@ class Teller:
             ),
             in_flight=known.in_flight,
             rate=self._rate(),
-            stages_ms={name: round(took_ms, 2) for name, took_ms in stages.items()},
+            stages_ms={name: round(stage.took_ms, 2) for name, stage in rooms.stages().items()},
+            busy=shares.busy,
+            queues=rooms.queues(),
+            bottleneck=shares.bottleneck,
             last_errors=tuple(
                 status.Failure(row.rel, str((row.reason or {}).get("what", "")), stamp(row.ended_at))
                 for row in self._journal.last_failures()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import zlib as _zlib
 from types import ModuleType
 
 
+@functools.cache
 def _fastest() -> ModuleType:
     try:
         from isal import isal_zlib
@@ -17,3 +19,8 @@ def _fastest() -> ModuleType:
 def compress(data: bytes | memoryview) -> bytes:
     """A zlib stream (RFC 1950) of ``data``."""
     return bytes(_fastest().compress(data, 1))
+
+
+def checksum(data: bytes, before: int = 0) -> int:
+    """CRC-32 (ISO 3309, as PNG uses it), going on from ``before``."""
+    return int(_fastest().crc32(data, before))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Mapping
 from typing import BinaryIO
 
 import numpy as np
 
-from .deflate import compress
+from .deflate import checksum, compress
 from .picture import Array
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -27,8 +26,8 @@ def encode(array: Array, facts: Mapping[str, str]) -> bytes:
         _chunk(b"iTXt", f"{_LEAD}{key}".encode("latin-1", "replace")[:79] + b"\0\0\0\0\0" + value.encode())
         for key, value in facts.items()
     ]
-    pixels = _chunk(b"IDAT", compress(_filtered(array)))
-    return b"".join((_SIGNATURE, _chunk(b"IHDR", header), *texts, pixels, _chunk(b"IEND", b"")))
+    pixels = _parts(b"IDAT", compress(_filtered(array)))
+    return b"".join((_SIGNATURE, _chunk(b"IHDR", header), *texts, *pixels, _chunk(b"IEND", b"")))
 
 
 def _filtered(array: Array) -> memoryview:
@@ -49,7 +48,12 @@ def _filtered(array: Array) -> memoryview:
 
 
 def _chunk(name: bytes, body: bytes) -> bytes:
-    return b"".join((struct.pack(">I", len(body)), name, body, struct.pack(">I", zlib.crc32(body, zlib.crc32(name)))))
+    return b"".join(_parts(name, body))
+
+
+def _parts(name: bytes, body: bytes) -> tuple[bytes, ...]:
+    """A chunk in pieces, so that megabytes of pixels are copied once, when the whole file is joined."""
+    return struct.pack(">I", len(body)), name, body, struct.pack(">I", checksum(body, checksum(name)))
 
 
 def facts(file: BinaryIO) -> dict[str, str] | None:

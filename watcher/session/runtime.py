@@ -13,6 +13,7 @@ from watcher.session import graph, provider
 from watcher.session.provider import Options, Report
 
 _ERRORS_ONLY = 3
+_SPIN_US = "20"
 _PREFIX = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
 # What the runtime calls a file that is not a network it can take, however it was asked; and what it calls one when
 # no option of a provider can be meant.
@@ -117,7 +118,10 @@ def _settings(ort: Any, threads: int) -> Any:
     settings = ort.SessionOptions()
     settings.log_severity_level = _ERRORS_ONLY
     settings.intra_op_num_threads = threads
-    # Versions before 1.24 or so do not know the key and store it unread.
+    # Its threads would spin for a millisecond whenever one of them is late, on the very core that the late one, a
+    # loader or any other program waits for. Between two operators a few microseconds are enough.
+    settings.add_session_config_entry("session.intra_op.spin_duration_us", _SPIN_US)
+    # Versions that do not know a key store it unread.
     settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     return settings
 

@@ -1,0 +1,51 @@
+"""``python -m bench`` measures all and writes docs/performance.md; ``python -m bench ROW…`` measures some rows."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from bench import place, plots, table
+from bench.rows import ROWS, Found, Row
+
+PAGE = place.PROJECT / "docs" / "performance.md"
+
+
+def measured(row: Row) -> Found | None:
+    """One row, told as it goes; ``None`` where this machine cannot measure it."""
+    began = time.perf_counter()
+    try:
+        found = Found(row, row.measure(row.rounds))
+    except (OSError, RuntimeError, TimeoutError) as error:
+        print(f"{row.name:15} not measured: {error}", flush=True)
+        return None
+    took_s = time.perf_counter() - began
+    print(f"{table.line(found)}  [{took_s:.0f} s]", flush=True)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the program against its baselines.")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="only these rows; nothing is written to the page")
+    parser.add_argument("--list", action="store_true", help="name the rows")
+    parser.add_argument("--plots", action="store_true", help="only the pictures of the page")
+    asked = parser.parse_args()
+    known = {row.name: row for row in ROWS}
+    unknown = [name for name in asked.rows if name not in known]
+    if asked.list or unknown:
+        print("\n".join(f"{row.name:15} {row.goal:8} {row.unit:5} {row.what}" for row in ROWS))
+        return 2 if unknown else 0
+    if asked.plots:
+        plots.draw_all()
+        return 0
+    found = [one for one in map(measured, [known[name] for name in asked.rows] or ROWS) if one is not None]
+    if not asked.rows:
+        plots.draw_all()
+        table.write(PAGE, found)
+        print(f"\nwritten: {PAGE.relative_to(place.PROJECT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""A daemon that lives: how soon it answers, how soon it starts, what it costs while nothing happens."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from bench import pictures, place
+
+IDLE_S = 45.0
+CROWD = 100_000
+CROWD_FRAMES = 160
+CROWD_WINDOW_S = 36.0  # long enough for one look through the whole inbox
+
+
+def _starter() -> Path:
+    return place.PROJECT / "models" / "starter.onnx"
+
+
+@functools.cache
+def after_drop(times: int, *, whole_copy: bool) -> tuple[list[float], list[float]]:
+    """(each latency above the work alone, in ms; the 99th percentile of each half) of an idle daemon, 1080p JPEG."""
+    picture = pictures.made(place.cache(), "1080p.jpg")
+    assert picture is not None
+    with place.place() as where:
+        before = _alone_ms(where, picture)
+        where.lay_out(_starter())
+        took = []
+        with place.daemon(where):
+            for number in range(times + 3):
+                took.append(_one_drop(where, picture, number, whole_copy=whole_copy))
+                time.sleep(0.15)  # idle again: this is about the first picture of a day
+        alone = (before + _alone_ms(where, picture)) / 2
+    above = [value - alone for value in took[3:]]
+    halves = above[: len(above) // 2], above[len(above) // 2 :]
+    return above, [sorted(half)[int(0.99 * (len(half) - 1))] for half in halves if half]
+
+
+def _alone_ms(where: place.Place, picture: Path) -> float:
+    """Decode, run and encode of the same picture, measured alone."""
+    config = where.lay_out(_starter())
+    stages = place.child(where, "stages", config=config, picture=picture, times=20)["stages"]
+    shutil.rmtree(where.outbox)
+    return float(sum(stages[name] for name in ("decode", "prepare", "run", "finish", "encode")))
+
+
+def _one_drop(where: place.Place, picture: Path, number: int, *, whole_copy: bool) -> float:
+    target = where.inbox / f"drop-{number:04}.jpg"
+    made = where.outbox / f"drop-{number:04}_depth.png"
+    if whole_copy:
+        subprocess.run(["cp", str(picture), str(target)], check=True)
+    else:
+        beside = where.root / "beside.jpg"
+        shutil.copy(picture, beside)
+        os.rename(beside, target)
+    began = time.perf_counter()
+    place.until(made.exists, 20, f"no map of {target.name}", 0.0005)
+    return (time.perf_counter() - began) * 1000
+
+
+def first_map(times: int) -> list[float]:
+    """Seconds from the start of the process to the first map, of a picture that waits in the inbox."""
+    picture = pictures.made(place.cache(), "1080p.jpg")
+    assert picture is not None
+    took = []
+    for _ in range(times + 1):  # the first warms the disk's cache
+        with place.place() as where:
+            where.lay_out(_starter())
+            pictures.fill(where.inbox, picture, 1)
+            began = time.perf_counter()
+            process = subprocess.Popen(
+                [*place.command(), "run", "--config", str(where.config)], env=where.env(), stderr=subprocess.DEVNULL
+            )
+            made = where.outbox / "shot-00000_depth.png"
+            place.until(made.exists, 60, "no first map", 0.001)
+            took.append(time.perf_counter() - began)
+            process.terminate()
+            process.wait(20)
+    return took[1:]
+
+
+def answer(arguments: list[str], times: int) -> list[float]:
+    """Seconds that a verb takes which only looks."""
+    with place.place() as where:
+        config = [] if arguments == ["--help"] else ["--config", str(where.lay_out(_starter()))]
+        took = []
+        for _ in range(times + 1):
+            began = time.perf_counter()
+            subprocess.run([*place.command(), *arguments, *config], env=where.env(), check=True, capture_output=True)
+            took.append(time.perf_counter() - began)
+    return took[1:]
+
+
+@functools.cache
+def idle() -> tuple[list[float], list[float], list[float]]:
+    """(percent of a core, resident MiB, wake-ups a second) of a daemon that has made a map and has nothing to do."""
+    picture = pictures.made(place.cache(), "1080p.jpg")
+    assert picture is not None
+    with place.place() as where:
+        where.lay_out(_starter())
+        with place.daemon(where) as process:
+            _one_drop(where, picture, 0, whole_copy=False)
+            time.sleep(2.0)
+            before, began = _used(process.pid), time.perf_counter()
+            time.sleep(IDLE_S)
+            after, passed_s = _used(process.pid), time.perf_counter() - began
+    cpu_s, wakes = after["cpu_s"] - before["cpu_s"], after["wakes"] - before["wakes"]
+    return [100 * cpu_s / passed_s], [after["mib"]], [wakes / passed_s]
+
+
+def _used(pid: int) -> dict[str, float]:
+    """From proc(5): the scheduler's own nanoseconds, times that a thread went to sleep, resident memory."""
+    used = {"cpu_s": 0.0, "wakes": 0.0, "mib": 0.0}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        used["cpu_s"] += int((task / "schedstat").read_text().split()[0]) / 1e9
+        used["wakes"] += _number(task / "status", "voluntary_ctxt_switches")
+    used["mib"] = _number(Path(f"/proc/{pid}/status"), "VmRSS") / 1024
+    return used
+
+
+def _number(file: Path, name: str) -> float:
+    line = next(line for line in file.read_text().splitlines() if line.startswith(name + ":"))
+    return float(line.split()[1])
+
+
+def crowd(_rounds: int) -> list[float]:
+    """Processor time a frame beside a hundred thousand other files, against the same in an empty folder."""
+    return [crowd_cost(CROWD) / crowd_cost(0)]
+
+
+@functools.cache
+def crowd_cost(others: int) -> float:
+    """Milliseconds of processor a frame, the looks through the inbox included."""
+    picture = pictures.made(place.cache(), "384.jpg")
+    assert picture is not None
+    with place.place() as where:
+        where.lay_out(_starter())
+        for number in range(others):
+            (where.inbox / f"note-{number:06}.txt").touch()
+        with place.daemon(where) as process:
+            place.until(lambda: _quiet(process.pid), 120, "the daemon never came to rest", 1.0)
+            before, began = _used(process.pid)["cpu_s"], time.perf_counter()
+            for number in range(CROWD_FRAMES):
+                beside = where.root / "beside.jpg"
+                shutil.copy(picture, beside)
+                os.rename(beside, where.inbox / f"drop-{number:04}.jpg")
+                time.sleep(max(0.0, began + (number + 1) * CROWD_WINDOW_S / CROWD_FRAMES - time.perf_counter()))
+            place.until(lambda: len(os.listdir(where.outbox)) >= CROWD_FRAMES, 60, "not all maps were made")
+            return (_used(process.pid)["cpu_s"] - before) * 1000 / CROWD_FRAMES
+
+
+def _quiet(pid: int) -> bool:
+    before = _used(pid)["cpu_s"]
+    time.sleep(1.0)
+    return _used(pid)["cpu_s"] - before < 0.02

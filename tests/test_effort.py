@@ -1,0 +1,63 @@
+"""How busy each stage is, and which one sets the pace."""
+
+from __future__ import annotations
+
+from watcher.cli.looking import render
+from watcher.effort import Effort, Gauge
+from watcher.status import Snapshot
+
+
+def _stages() -> dict[str, Effort]:
+    return {"load": Effort(2), "run": Effort(1), "finish": Effort(2)}
+
+
+def test_the_busiest_stage_is_the_bottleneck() -> None:
+    """A stage's share is its threads' busy time over the time that passed; the largest one is named."""
+    stages = _stages()
+    gauge = Gauge(stages)
+    gauge.look(100.0)
+    stages["load"].note(0, 2.0)
+    stages["run"].note(0, 9.0)
+    stages["finish"].note(0, 4.0)
+    stages["finish"].note(1, 6.0)
+    shares = gauge.look(110.0)
+    assert shares.busy == {"load": 0.1, "run": 0.9, "finish": 0.5}
+    assert shares.bottleneck == "run"
+    assert stages["finish"].took_ms == 6000
+
+
+def test_a_second_look_that_comes_too_soon_repeats_the_first() -> None:
+    """Two looks in a row never divide a moment's work by a moment."""
+    stages = _stages()
+    gauge = Gauge(stages, window_s=2.0)
+    gauge.look(0.0)
+    stages["finish"].note(0, 1.0)
+    first = gauge.look(2.0)
+    stages["run"].note(0, 0.5)
+    assert gauge.look(2.5) == first
+    assert gauge.look(4.0).bottleneck == "run"
+
+
+def test_nothing_sets_the_pace_of_nothing() -> None:
+    """While nothing is done no stage is called the bottleneck."""
+    gauge = Gauge(_stages())
+    gauge.look(0.0)
+    assert gauge.look(10.0).bottleneck == ""
+
+
+def test_a_person_reads_whether_the_network_waits() -> None:
+    """``status`` says which stage sets the pace and how long the network waits for it."""
+    text = render(
+        Snapshot(
+            running=True,
+            pid=7,
+            state="running",
+            rate=3.0,
+            stages_ms={"load": 10.0, "run": 20.0, "finish": 300.0},
+            busy={"load": 0.1, "run": 0.25, "finish": 0.99},
+            queues={"load": (2, 2), "run": (0, 3), "finish": (2, 2)},
+            bottleneck="finish",
+        )
+    )
+    assert "set by finish; the network waits 75% of the time" in text
+    assert "finish 99% busy (2/2 waiting)" in text

@@ -1,0 +1,126 @@
+"""What makes the program quick, held without a clock: no timed tests."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from watchdog.events import FileClosedEvent, FileCreatedEvent, FileOpenedEvent
+from watchdog.observers.api import BaseObserver
+from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
+
+from bench import drawing, table
+from bench.rows import ROWS, Found
+from conftest import PROJECT
+from watcher import depth, imagefile, watch
+from watcher.session import Options, open_session, runtime
+
+
+def test_a_file_that_leaves_the_inbox_holds_nothing_back() -> None:
+    """Every frame that is put away leaves the inbox; the next one's hint must not wait half a second behind it."""
+    assert InotifyMoveEventGrouper.delay <= 0.02
+
+
+def test_the_system_is_asked_only_for_what_is_heeded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a frame wakes no thread: openings are not even asked for, while arrivals and closings are."""
+    asked: list[type] = []
+
+    def schedule(_self: BaseObserver, *_: Any, event_filter: list[type], **__: Any) -> None:
+        asked.extend(event_filter)
+
+    monkeypatch.setattr(BaseObserver, "schedule", schedule)
+    watching = watch.Watch([watch.Root(tmp_path, True)], lambda _path: None)
+    watching.start()
+    watching.stop()
+    assert FileOpenedEvent not in asked
+    assert {FileCreatedEvent, FileClosedEvent} <= set(asked)
+
+
+def test_the_runtimes_threads_do_not_spin_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread of the runtime that waits for a late one leaves its core to a loader or another program."""
+    entries: dict[str, str] = {}
+    real = runtime._settings
+
+    def kept(ort: Any, threads: int) -> Any:
+        settings = real(ort, threads)
+        entries["spin"] = settings.get_session_config_entry("session.intra_op.spin_duration_us")
+        return settings
+
+    monkeypatch.setattr(runtime, "_settings", kept)
+    open_session(PROJECT / "models" / "starter.onnx", Options(provider="cpu")).close()
+    assert 0 < int(entries["spin"]) <= 100
+
+
+@pytest.mark.parametrize("size", [(540, 960), (512, 512), (600, 900)])
+def test_averaging_in_whole_blocks_first_is_the_same_average(size: tuple[int, int]) -> None:
+    """Blocks that divide a picture evenly, averaged once more, give what one average gives, to about a level of 255."""
+    import cv2
+
+    coarse = np.random.default_rng(5).integers(0, 256, (54, 60, 3)).astype(np.uint8)
+    pixels = np.asarray(cv2.resize(coarse, size[::-1], interpolation=cv2.INTER_LINEAR), np.uint8)
+    direct = cv2.resize(pixels, (256, 256), interpolation=cv2.INTER_AREA).astype(np.float32) / 255
+    made = depth.prepare(pixels, depth.Plan(256, 256))[0].transpose(1, 2, 0)
+    assert float(np.abs(made - direct).mean()) < 1.5 / 255
+
+
+def test_every_chunk_of_a_map_has_the_checksum_of_the_standard() -> None:
+    """The fast checksum is CRC-32 as PNG wants it, in every chunk."""
+    values = np.arange(64 * 48, dtype=np.uint16).reshape(48, 64)
+    data = imagefile.encode(values, "png16", {"model": "starter"})
+    at, names = 8, []
+    while at < len(data):
+        length = int.from_bytes(data[at : at + 4], "big")
+        names.append(data[at + 4 : at + 8])
+        body = data[at + 4 : at + 8 + length]
+        assert zlib.crc32(body) == int.from_bytes(data[at + 8 + length : at + 12 + length], "big")
+        at += 12 + length
+    assert names == [b"IHDR", b"iTXt", b"IDAT", b"IEND"]
+
+
+# -- the benchmark itself --------------------------------------------------------------------------------------------
+
+
+def test_the_table_marks_what_is_short() -> None:
+    """A median that misses its goal is marked short, one that meets it pass, a row without a goal not at all."""
+    goals = {row.name: row for row in ROWS}
+    assert Found(goals["simulated"], [0.99, 0.98, 0.5]).mark == "pass"
+    assert Found(goals["drop"], [31.0]).mark == "**short**"
+    assert Found(goals["1080p-seed"], [9.0]).mark == ""
+    text = table.rendered([Found(goals["drop"], [10.0, 31.0, 45.0])])
+    assert re.search(r"\| `drop` \|.*\| ≤ 30 ms \| 31.0 ms \| 10.0 … 45.0 \| \*\*short\*\* \|", text)
+
+
+def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
+    """Measuring again replaces the table and nothing else of the page."""
+    page = tmp_path / "performance.md"
+    page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    table.write(page, [Found(ROWS[0], [1.0])])
+    table.write(page, [Found(ROWS[0], [1.0])])
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert text.count("`simulated`") == 1
+    assert "old" not in text
+
+
+def test_the_page_has_places_for_what_is_measured() -> None:
+    """docs/performance.md holds the marks that the benchmark writes between."""
+    text = (PROJECT / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert text.count(table.BEGIN) == text.count(table.END) == 1
+
+
+def test_the_charts_are_well_formed() -> None:
+    """Both kinds of chart are XML with every name and value in it."""
+    from xml.etree import ElementTree
+
+    bars = drawing.stacked("stages & more", "ms", [("a.jpg", [("read", 1.0), ("run", 40.0)])])
+    growth = drawing.line("growth", ("files", "ms"), [(0.0, 1.0), (10.0, 2.0)])
+    for text in (bars, growth):
+        ElementTree.fromstring(text)
+    assert "41 ms" in bars
+    assert ">a.jpg<" in bars
+    assert growth.count("<circle") == 2
