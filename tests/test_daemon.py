@@ -350,11 +350,11 @@ def test_an_inbox_that_is_replaced(life: Life) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_asked_to_stop_in_the_midst(life: Life, number: int) -> None:
     """It ends within five seconds with 0, loses nothing, and the next start does the rest."""
-    names = [f"{count:02}.png" for count in range(16)]
+    names = [f"{count:02}.png" for count in range(24)]
     for name in names:
         make_picture(life.inbox / name, (1000, 700), "noise")
     life.start()
-    until(lambda: life.told().counts.done >= 2)
+    until(lambda: files(life.outbox))
     assert life.stop(number, seconds=5) == 0
     done = life.maps()
     assert 0 < len(done) < len(names)
