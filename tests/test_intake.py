@@ -48,7 +48,7 @@ class World:
         """A process starts: what was in view is forgotten, what was in hand goes back."""
         for row in self.journal.in_state("attempt"):
             self.journal.give_back(row.id)
-        course = Course((self.folder,), self.journal_path, lambda *_: None, Troubles())
+        course = Course((self.folder,), self.journal_path, lambda *_: None, Troubles(), lambda: None)
         pace = Pace(Rules(0.5, PATIENCE_S), 30.0)
         self.intake = Intake(course, pace)
         self.finder = Finder(course, self.journal, pace)

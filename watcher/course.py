@@ -48,12 +48,13 @@ class Troubles:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """``ended`` is rung from any thread when a frame leaves the path."""
+    """``ended`` is rung from any thread when a frame leaves the path, ``alarm`` when a thread has failed."""
 
     folders: tuple[Folder, ...]
     journal: Path
     ended: Callable[[Frame, Outcome], None]
     troubles: Troubles
+    alarm: Callable[[], None]
 
     def folder_of(self, frame: Frame) -> Folder:
         return self.folders[frame.folder]

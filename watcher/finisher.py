@@ -110,6 +110,7 @@ class Finisher:
         except BaseException as error:
             log.exception("a finisher ended by an error that nobody expected")
             self.failure = error
+            self._course.alarm()
         finally:
             journal.close()
 

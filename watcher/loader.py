@@ -94,6 +94,7 @@ class Loader:
         except BaseException as error:
             log.exception("a loader ended by an error that nobody expected")
             self.failure = error
+            self._course.alarm()
         finally:
             journal.close()
 

@@ -104,7 +104,7 @@ class Daemon:
         watch, limits = self.settings.watch, self.settings.limits
         patience_s = min(_ONCE_PATIENCE_S, watch.patience_s) if self._once else watch.patience_s
         polled = frozenset(folder.index for folder in self.folders if self._is_polled(folder))
-        course = Course(self.folders, self.state_dir / JOURNAL_FILE, self._ended, self._troubles)
+        course = Course(self.folders, self.state_dir / JOURNAL_FILE, self._ended, self._troubles, self._bell.ring)
         loaders, finishers = cores.pools(cores.usable(), accelerated=self.network.accelerated)
         rooms = Rooms(
             Intake(course, Pace(settle.Rules(watch.settle_s, patience_s), watch.rescan_s, polled)),

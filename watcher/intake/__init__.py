@@ -110,7 +110,7 @@ class Intake:
         except BaseException as error:
             log.exception("intake ended by an error that nobody expected")
             self.failure = error
-            self.on_change()
+            self._course.alarm()
         finally:
             journal.close()
 
