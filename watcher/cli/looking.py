@@ -33,14 +33,18 @@ def status(
     """Is the daemon running, what does it do, what failed."""
     from watcher import clock, status
     from watcher import config as settings_room
+    from watcher.agent import Agent
 
     state_dir = settings_room.state_dir(settings_room.load(settings_room.find(config)))
+    agent = Agent(state_dir)
     while True:
         snapshot = status.read(state_dir)
         text = json.dumps(snapshot.as_json(), indent=None if watch else 2) if as_json else render(snapshot)
         if watch and not as_json and sys.stdout.isatty():
             typer.echo(_CLEAR, nl=False)
         typer.echo(text)
+        if not as_json and (words := agent.words()):
+            typer.echo(f"  agent     {printable(words)}")
         if not watch:
             return ExitCode.DONE
         clock.pause(1.0)

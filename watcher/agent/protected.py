@@ -1,0 +1,39 @@
+"""Folders that macOS guards: a program that starts at login may be refused there, even without being asked."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_GUARDED = {
+    "Desktop": "the Desktop",
+    "Documents": "Documents",
+    "Downloads": "Downloads",
+    "Library/Mobile Documents": "iCloud Drive",
+    "Library/CloudStorage": "a cloud drive",
+    "Pictures/Photos Library.photoslibrary": "the Photos library",
+}
+
+
+def guarded(path: Path, home: Path | None = None) -> str:
+    """What guarded place ``path`` lies in, in words; empty where it lies in none. Case does not matter on a Mac."""
+    home = home or Path.home()
+    parts = [part.casefold() for part in path.parts]
+    for below, name in _GUARDED.items():
+        place = [part.casefold() for part in (home / below).parts]
+        if parts[: len(place)] == place:
+            return name
+    return "another volume" if parts[:2] == ["/", "volumes"] and len(parts) > 2 else ""
+
+
+def clicks(program: Path | None = None) -> str:
+    """What to click so that ``program`` (default: the Python that runs this) may read guarded folders.
+
+    The list in System Settings wants the file itself, so links are followed here, and only here.
+    """
+    real = (program or Path(sys.executable)).resolve()
+    return (
+        "System Settings > Privacy & Security > Full Disk Access > + > Command-Shift-G, then enter "
+        f"{real} (or Files & Folders, if this Python is listed there), then `depth-watcher restart`. "
+        "After an upgrade of Python it has to be done again. Or use folders in ~/DepthWatcher, which is not guarded."
+    )
