@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from watcher.errors import privacy_clicks
+
 _GUARDED = {
     "Desktop": "the Desktop",
     "Documents": "Documents",
@@ -27,13 +29,5 @@ def guarded(path: Path, home: Path | None = None) -> str:
 
 
 def clicks(program: Path | None = None) -> str:
-    """What to click so that ``program`` (default: the Python that runs this) may read guarded folders.
-
-    The list in System Settings wants the file itself, so links are followed here, and only here.
-    """
-    real = (program or Path(sys.executable)).resolve()
-    return (
-        "System Settings > Privacy & Security > Full Disk Access > + > Command-Shift-G, then enter "
-        f"{real} (or Files & Folders, if this Python is listed there), then `depth-watcher restart`. "
-        "After an upgrade of Python it has to be done again. Or use folders in ~/DepthWatcher, which is not guarded."
-    )
+    """What to click so that ``program`` (default: the Python that runs this) may read guarded folders."""
+    return privacy_clicks(str(program or sys.executable))

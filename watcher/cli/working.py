@@ -46,7 +46,12 @@ def run(config: ConfigOption = None) -> int:
 
 def _run(path: Path | None, *, quiet: bool) -> int:
     from watcher import config, daemon, logbook
+    from watcher.daemon import beginning
 
+    if quiet:
+        beginning.shorten(sys.stderr.fileno())
+    beginning.raise_file_limit()
+    beginning.listen_for_processes()
     found = config.find(path)
     settings = config.load(found)
     logbook.open_log(settings.log.level, settings.log.format, config.log_file(settings), None if quiet else sys.stderr)
