@@ -18,15 +18,18 @@ from watcher.errors import Unavailable, UsageError
 
 __all__ = [
     "Agent",
+    "drift",
     "filling",
     "guarded_folders",
     "installed_config",
     "installed_file",
     "logs_of",
     "on_mac",
+    "os_build",
     "python_for_plist",
     "python_warning",
     "rendered",
+    "words",
 ]
 
 _MAC: bool = sys.platform == "darwin"
@@ -51,6 +54,33 @@ def _program_words() -> list[str]:
         found = (plist.read(installed_file()) or {}).get("ProgramArguments", [])
         return [str(word) for word in found] if isinstance(found, list) else []
     return systemd.program_words(installed_file())
+
+
+def words() -> str:
+    """One line about the agent, from the system; empty where none is installed."""
+    return Agent(Path()).words()
+
+
+def drift(settings: config.Settings, config_file: Path | None) -> list[str]:
+    """In what the installed plist or unit differs from what ``install`` would write now; empty where none is there."""
+    file = installed_file()
+    if not file.exists():
+        return []
+    asked_for = config_file or config.user_file()
+    if not _MAC:
+        texts = [systemd.render(filling(settings, asked_for, background=calm)) for calm in (False, True)]
+        return [] if file.read_bytes() in texts else ["the unit"]
+    found = plist.read(file)
+    if found is None:
+        return ["the whole file"]
+    calm = found.get("ProcessType") == plist.BACKGROUND
+    return plist.drift(found, filling(settings, asked_for, background=calm))
+
+
+def os_build() -> str:
+    """``macOS 15.5 (24F74)``; empty elsewhere. Read from a file: asking the system would start a process."""
+    found = plist.read(Path("/System/Library/CoreServices/SystemVersion.plist")) or {}
+    return f"macOS {found.get('ProductVersion')} ({found.get('ProductBuildVersion')})" if found else ""
 
 
 def installed_file() -> Path:
