@@ -12,6 +12,8 @@ Blame answers the one question a seam asks: what happens to the frame now?
 from __future__ import annotations
 
 import errno
+import os
+import sys
 from enum import StrEnum
 
 
@@ -220,11 +222,38 @@ def explain(error: OSError) -> tuple[str, str]:
     Every ``OSError`` about a file is the volume's fault until proven otherwise: errno is not blame, so no errno
     ever sends a frame to quarantine.
     """
-    what, remedy = _EXPLAINED.get(
+    what, remedy = _refused(error) or _EXPLAINED.get(
         error.errno or 0, (error.strerror or type(error).__name__, "It is tried again by itself.")
     )
     where = f": {error.filename}" if error.filename else ""
     return f"{what}{where}", remedy
+
+
+_MAC: bool = sys.platform == "darwin"
+_LOCKED = 0x00020002  # UF_IMMUTABLE, SF_IMMUTABLE
+
+
+def _refused(error: OSError) -> tuple[str, str] | None:
+    """EPERM on a Mac: a lock that Finder shows, or macOS guarding a folder; missing Unix permission is EACCES."""
+    if error.errno != errno.EPERM:
+        return None
+    try:
+        flags = getattr(os.lstat(error.filename or ""), "st_flags", 0)
+    except (OSError, TypeError, ValueError):
+        flags = 0
+    if flags & _LOCKED:
+        return "the file is locked", "Finder > File > Get Info: untick Locked. It is tried again by itself."
+    return ("macOS refuses access", privacy_clicks(sys.executable)) if _MAC else None
+
+
+def privacy_clicks(program: str) -> str:
+    """What to click so that ``program`` may read what macOS guards. The list there wants the file, not a link to it."""
+    return (
+        "System Settings > Privacy & Security > Full Disk Access > + > Command-Shift-G, then enter "
+        f"{os.path.realpath(program)} (or Files & Folders, if this Python is listed there), then "
+        "`depth-watcher restart`. After an upgrade of Python it has to be done again. Or use folders in "
+        "~/DepthWatcher, which is not guarded."
+    )
 
 
 def volume_trouble(error: OSError) -> VolumeTrouble:

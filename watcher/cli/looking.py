@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from watcher.cli.endings import ConfigOption, JsonOption, printable, verb
-from watcher.errors import ExitCode, NoInput, UsageError
+from watcher.errors import CannotCreate, ExitCode, NoInput, UsageError
 
 if TYPE_CHECKING:
     from watcher.status import Snapshot
@@ -33,14 +33,18 @@ def status(
     """Is the daemon running, what does it do, what failed."""
     from watcher import clock, status
     from watcher import config as settings_room
+    from watcher.agent import Agent
 
     state_dir = settings_room.state_dir(settings_room.load(settings_room.find(config)))
+    agent = Agent(state_dir)
     while True:
         snapshot = status.read(state_dir)
         text = json.dumps(snapshot.as_json(), indent=None if watch else 2) if as_json else render(snapshot)
         if watch and not as_json and sys.stdout.isatty():
             typer.echo(_CLEAR, nl=False)
         typer.echo(text)
+        if not as_json and (words := agent.words()):
+            typer.echo(f"  agent     {printable(words)}")
         if not watch:
             return ExitCode.DONE
         clock.pause(1.0)
@@ -134,11 +138,25 @@ def _forget(journal_path: Path, inbox: Path, rel: str) -> None:
 
 
 @verb
-def doctor(as_json: JsonOption = False, config: ConfigOption = None) -> int:
+def doctor(
+    as_json: JsonOption = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Also write what can be sent to others.")
+    ] = None,
+    config: ConfigOption = None,
+) -> int:
     """Check every precondition, and run the network once for real."""
+    from watcher import agent
+
+    said = agent.words()  # starts a process; what follows loads the runtime
     from watcher import doctor
 
-    findings = doctor.examine(config)
+    findings = doctor.examine(config, said)
+    if report is not None:
+        try:
+            doctor.write_report(findings, report)
+        except FileExistsError:
+            raise CannotCreate(f"{report} is there already", "Name another file.") from None
     if as_json:
         typer.echo(json.dumps([finding.as_json() for finding in findings], indent=2))
     else:

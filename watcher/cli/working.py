@@ -40,13 +40,18 @@ def run(config: ConfigOption = None) -> int:
             raise
         # launchd starts again whatever ends with an error; only an ending with 0 stops a loop that cannot heal.
         complain(error)
-        _leave_word(error)
+        _leave_word(error, config)
         return ExitCode.DONE
 
 
 def _run(path: Path | None, *, quiet: bool) -> int:
     from watcher import config, daemon, logbook
+    from watcher.daemon import beginning
 
+    if quiet:
+        beginning.shorten(sys.stderr.fileno())
+    beginning.raise_file_limit()
+    beginning.listen_for_processes()
     found = config.find(path)
     settings = config.load(found)
     logbook.open_log(settings.log.level, settings.log.format, config.log_file(settings), None if quiet else sys.stderr)
@@ -57,11 +62,14 @@ def _run(path: Path | None, *, quiet: bool) -> int:
     return daemon.Daemon(settings).run()
 
 
-def _leave_word(error: WatcherError) -> None:
-    """Where `status` and the log will say why no daemon runs."""
+def _leave_word(error: WatcherError, path: Path | None) -> None:
+    """Where `status` and the log will say why no daemon runs: where the settings say, if they can be read at all."""
     from watcher import config, durable, logbook, status
 
-    settings = config.load(None)
+    try:
+        settings = config.load(config.find(path))
+    except WatcherError:
+        settings = config.load(None)
     logbook.open_log("info", "text", config.log_file(settings))
     logging.getLogger("watcher.cli").error("not started: %s %s", error, " ".join(getattr(error, "problems", ())))
     state_dir = config.state_dir(settings)

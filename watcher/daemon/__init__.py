@@ -16,6 +16,7 @@ from collections.abc import Callable
 from watcher import __version__, config, cores, durable, memory, recovery, settle, status, volume
 from watcher.clock import now_s, stamp
 from watcher.course import Course, Troubles
+from watcher.daemon.beginning import Access
 from watcher.daemon.limits import Hand, MemoryGuard, hands
 from watcher.daemon.telling import HEARTBEAT_S, Condition, Rooms, Tally, Teller
 from watcher.daemon.waking import Bell
@@ -64,6 +65,7 @@ class Daemon:
         self._bell = Bell()
         self._troubles = Troubles(self._bell.ring)
         self._quiet_since_s = self._memory_seen_s = now_s()
+        self._access = Access([folder.inbox for folder in settings.folders], self._troubles.tell)
         self._guard = MemoryGuard(settings.limits.max_memory_mb, memory.physical_bytes())
         self._overgrown = ""
         self.network = Network(settings)
@@ -153,6 +155,10 @@ class Daemon:
                 self.network.announce(report)
             self._check_watch()
             self._check_memory()
+            self._access.look()
+            if self._bell.asked:
+                self._bell.asked = False
+                self._teller.say(self._condition())
             pause_s = min(self._teller.show(self._condition()), self._check_limits())
             if self._bell.wait(pause_s):
                 self._quiet_since_s = now_s()

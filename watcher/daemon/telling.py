@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +105,12 @@ class Teller:
             self.tell(snapshot)
         return HEARTBEAT_S
 
+    def say(self, condition: Condition) -> None:
+        """One line on the terminal, for a person who pressed Ctrl-T."""
+        with contextlib.suppress(VolumeTrouble, OSError, ValueError):
+            sys.stderr.write(f"depth-watcher: {line(self._look(condition))}\n")
+            sys.stderr.flush()
+
     def _look(self, condition: Condition) -> status.Snapshot:
         rooms, known = self._rooms, self._journal.counts()
         report = rooms.engine.report
@@ -143,3 +150,16 @@ class Teller:
         now = now_s()
         recent = [at_s for at_s in list(self._rooms.finisher.done_at_s) if now - at_s < _RATE_WINDOW_S]
         return round(len(recent) / max(1.0, now - recent[0]), 3) if recent else 0.0
+
+
+def line(snapshot: status.Snapshot) -> str:
+    """The snapshot in one line."""
+    counts = snapshot.counts
+    because = f" ({snapshot.reason})" if snapshot.reason else ""
+    now = f" ({', '.join(snapshot.in_flight[:3])})" if snapshot.in_flight else ""
+    rate = f", {snapshot.rate:.2f} a second" if snapshot.rate else ""
+    said = (
+        f"{snapshot.state}{because}: {counts.waiting} waiting, {counts.in_flight} in work{now}, "
+        f"{counts.done} done, {counts.failed} failed{rate}"
+    )
+    return "".join(char if char.isprintable() else "?" for char in said)

@@ -10,14 +10,17 @@ import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# Ctrl-T in a terminal on a Mac; elsewhere, and for programs, SIGUSR1.
+_ASK = tuple(getattr(signal, name) for name in ("SIGINFO", "SIGUSR1") if hasattr(signal, name))
 _STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Bell:
-    """``stopped`` is the number of the signal that asked for the end, 0 before."""
+    """``stopped`` is the number of the signal that asked for the end, 0 before. ``asked``: a line is wanted."""
 
     def __init__(self) -> None:
         self.stopped = 0
+        self.asked = False
         self._near: socket.socket | None = None
         self._far: socket.socket | None = None
 
@@ -44,6 +47,7 @@ class Bell:
             self._near.setblocking(False)
             self._far.setblocking(False)
             before = {number: signal.signal(number, self._note) for number in _STOP}
+            before.update((number, signal.signal(number, self._note_asked)) for number in _ASK)
             # Without this, a signal would be seen only when the wait is over.
             wakeup = signal.set_wakeup_fd(self._far.fileno(), warn_on_full_buffer=False)
             try:
@@ -55,3 +59,6 @@ class Bell:
 
     def _note(self, number: int, _frame: types.FrameType | None) -> None:
         self.stopped = number
+
+    def _note_asked(self, _number: int, _frame: types.FrameType | None) -> None:
+        self.asked = True

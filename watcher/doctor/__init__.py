@@ -6,19 +6,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from watcher import config
-from watcher.doctor import places, program
+from watcher.doctor import places, program, service
 from watcher.doctor.finding import Finding
+from watcher.doctor.report import write as write_report
 from watcher.errors import ConfigError
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "examine", "write_report"]
 
 
-def examine(config_path: Path | None) -> tuple[Finding, ...]:
-    """Look at everything. A configuration with mistakes is a finding too, and what can be checked still is."""
-    return tuple(_look(config_path))
+def examine(config_path: Path | None, agent_said: str = "") -> tuple[Finding, ...]:
+    """Look at everything. A configuration with mistakes is a finding too, and what can be checked still is.
+
+    ``agent_said`` is ``agent.words()``: asked for by the caller, because it starts a process and this one will hold
+    the runtime.
+    """
+    return tuple(_look(config_path, agent_said))
 
 
-def _look(config_path: Path | None) -> Iterator[Finding]:
+def _look(config_path: Path | None, agent_said: str) -> Iterator[Finding]:
     yield from program.system()
     yield from program.runtime()
     settings, findings = _settings(config_path)
@@ -27,6 +32,7 @@ def _look(config_path: Path | None) -> Iterator[Finding]:
     if not any(finding.state == "problem" for finding in findings):
         for number, folder in enumerate(settings.folders, 1):
             yield from places.folder(number, folder)
+        yield from service.service(settings, config.find(config_path), agent_said)
     yield from program.network(settings)
 
 

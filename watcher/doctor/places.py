@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from watcher import config, durable, status, volume
+from watcher.agent import protected
 from watcher.config import Folder
 from watcher.doctor.finding import Finding, State
 from watcher.errors import explain
 
 _MAC: bool = sys.platform == "darwin"
-_PROTECTED = ("Desktop", "Documents", "Downloads", "Library/Mobile Documents", "Library/CloudStorage")
 _LITTLE_BYTES = 1 << 30
 
 
@@ -48,8 +48,8 @@ def folder(number: int, settings: Folder) -> Iterator[Finding]:
         found = f"{inbox} is on a network volume; it is looked at every two seconds"
         yield Finding(f"{name}-volume", f"volume {number}", "ok", found, "Changes by other machines raise no events.")
     for path in (inbox, outbox):
-        if _MAC and _is_protected(path):
-            yield _protection(f"{name}-privacy", number, path)
+        if _MAC and (guarded := protected.guarded(path)):
+            yield _protection(f"{name}-privacy", number, path, guarded)
 
 
 def _tried(name: str, title: str, why: str, path: Path, probe: Callable[[], str]) -> Finding:
@@ -110,17 +110,7 @@ def _processed(name: str, number: int, settings: Folder) -> Finding:
     return Finding(name, f"processed {number}", "warning", found, why, "Sources are copied there, which takes longer.")
 
 
-def _is_protected(path: Path) -> bool:
-    return any(path.is_relative_to(Path.home() / name) for name in _PROTECTED)
-
-
-def _protection(name: str, number: int, path: Path) -> Finding:
-    return Finding(
-        name,
-        f"privacy {number}",
-        "warning",
-        f"{path} lies in a folder that macOS protects",
-        "A program that starts at login may be refused there although it works in a terminal.",
-        "System Settings > Privacy & Security > Files & Folders (or Full Disk Access): allow this Python, or use "
-        "~/DepthWatcher, which is not protected.",
-    )
+def _protection(name: str, number: int, path: Path, guarded: str) -> Finding:
+    found = f"{path} lies in {guarded}, which macOS guards"
+    why = "A program that starts at login may be refused there although it works in a terminal."
+    return Finding(name, f"privacy {number}", "warning", found, why, protected.clicks())

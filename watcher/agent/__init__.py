@@ -1,0 +1,183 @@
+"""Agent: the daemon as a service of the user: a LaunchAgent on a Mac, a user unit of systemd on Linux.
+
+Only this room starts other programs, and it never shares a process with the runtime.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from watcher import config
+from watcher.agent import launchd, plist, protected, systemd
+from watcher.agent.asking import Tools, program
+from watcher.agent.origin import python_for_plist, python_warning
+from watcher.agent_label import LABEL
+from watcher.errors import Unavailable, UsageError
+
+__all__ = [
+    "Agent",
+    "drift",
+    "filling",
+    "guarded_folders",
+    "installed_config",
+    "installed_file",
+    "logs_of",
+    "on_mac",
+    "os_build",
+    "python_for_plist",
+    "python_warning",
+    "rendered",
+    "words",
+]
+
+_MAC: bool = sys.platform == "darwin"
+
+
+def on_mac() -> bool:
+    return _MAC
+
+
+def installed_config() -> Path | None:
+    """The settings that the installed agent runs with; ``None`` where that cannot be told."""
+    words = _program_words()
+    try:
+        path = Path(words[words.index("--config") + 1])
+    except (ValueError, IndexError):
+        return None
+    return path if path.is_file() else None
+
+
+def _program_words() -> list[str]:
+    if _MAC:
+        found = (plist.read(installed_file()) or {}).get("ProgramArguments", [])
+        return [str(word) for word in found] if isinstance(found, list) else []
+    return systemd.program_words(installed_file())
+
+
+def words() -> str:
+    """One line about the agent, from the system; empty where none is installed."""
+    return Agent(Path()).words()
+
+
+def drift(settings: config.Settings, config_file: Path | None) -> list[str]:
+    """In what the installed plist or unit differs from what ``install`` would write now; empty where none is there."""
+    file = installed_file()
+    if not file.exists():
+        return []
+    asked_for = config_file or config.user_file()
+    if not _MAC:
+        texts = [systemd.render(filling(settings, asked_for, background=calm)) for calm in (False, True)]
+        return [] if file.read_bytes() in texts else ["the unit"]
+    found = plist.read(file)
+    if found is None:
+        return ["the whole file"]
+    calm = found.get("ProcessType") == plist.BACKGROUND
+    return plist.drift(found, filling(settings, asked_for, background=calm))
+
+
+def os_build() -> str:
+    """``macOS 15.5 (24F74)``; empty elsewhere. Read from a file: asking the system would start a process."""
+    found = plist.read(Path("/System/Library/CoreServices/SystemVersion.plist")) or {}
+    return f"macOS {found.get('ProductVersion')} ({found.get('ProductBuildVersion')})" if found else ""
+
+
+def installed_file() -> Path:
+    """Where the plist or the unit is, or would be."""
+    return Path.home() / "Library" / "LaunchAgents" / plist.TEMPLATE if _MAC else systemd.unit_file()
+
+
+def filling(settings: config.Settings, config_file: Path, *, background: bool = False) -> plist.Filling:
+    """What the agent runs, where it works and where launchd puts what natively written code says."""
+    return plist.Filling(
+        python_for_plist(), config_file.absolute(), config.state_dir(settings), logs_folder(), background
+    )
+
+
+def logs_folder() -> Path:
+    """``~/Library/Logs/depth-watcher``, which Console shows; never in a guarded folder, whatever ``log.file`` says."""
+    return Path.home() / "Library" / "Logs" / "depth-watcher"
+
+
+def logs_of(settings: config.Settings) -> tuple[Path, Path | None]:
+    """(the daemon's log, what launchd has kept of its standard error; ``None`` where the system keeps it)."""
+    return config.log_file(settings), logs_folder() / "agent.err.log" if _MAC else None
+
+
+def guarded_folders(settings: config.Settings) -> list[tuple[Path, str]]:
+    """The folders of the settings that macOS guards, each with the name of the guarded place."""
+    paths = [path for f in settings.folders for path in (f.inbox, f.outbox, f.processed, f.failed)]
+    return [(path, name) for path in dict.fromkeys(paths) if (name := protected.guarded(path))]
+
+
+class Agent:
+    """The service of this user, whatever manages it. Every verb may raise ``Unavailable``, in words."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._keeper = _keeper(state_dir)
+
+    def install(self, fill: plist.Filling) -> int:
+        """Create what has to be there, write the file, start the agent; returns its process number.
+
+        Raises ``UsageError`` for root: launchd would take the agent into the wrong session.
+        """
+        if _MAC and os.geteuid() == 0:
+            raise UsageError("the agent belongs to a user, not to root", "Run it again without sudo.")
+        data = rendered(fill)
+        fill.work.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _MAC:
+            fill.logs.mkdir(mode=0o755, parents=True, exist_ok=True)
+        return self._keeper.install(data)
+
+    def uninstall(self) -> bool:
+        return self._keeper.uninstall()
+
+    def start(self) -> int:
+        return self._keeper.start()
+
+    def stop(self) -> bool:
+        return self._keeper.stop()
+
+    def restart(self) -> int:
+        return self._keeper.restart()
+
+    def words(self) -> str:
+        """One line about the agent, for people; empty where it is not installed."""
+        if not self._keeper.file.exists():
+            return ""
+        try:
+            return _words(self._keeper)
+        except Unavailable as error:
+            return f"installed, but cannot be asked: {error.what}"
+
+
+def rendered(fill: plist.Filling) -> bytes:
+    """The file that ``install`` writes on this system."""
+    return plist.render(fill) if _MAC else systemd.render(fill)
+
+
+def _keeper(state_dir: Path) -> launchd.Launchd | systemd.Systemd:
+    if _MAC:
+        return launchd.Launchd(Tools(program("launchctl")), os.getuid(), installed_file(), state_dir)
+    return systemd.Systemd(Tools(program("systemctl")), installed_file(), state_dir)
+
+
+def _words(keeper: launchd.Launchd | systemd.Systemd) -> str:
+    if isinstance(keeper, systemd.Systemd):
+        unit = keeper.unit()
+        pid = f"process {unit.pid}" if unit.pid else "no process"
+        return f"{systemd.UNIT}: {unit.active or 'unknown'}, {pid}, {unit.restarts} restarts"
+    job = keeper.job()
+    if not job.loaded:
+        off = " and switched off in Login Items" if keeper.disabled() else ""
+        return f"{LABEL}: installed, not loaded{off}"
+    pid = f"process {job.pid}" if job.pid else "no process"
+    parts = [job.state or "loaded", pid, f"{job.runs or 0} runs"]
+    if job.last_exit:
+        parts.append(f"last exit code {job.last_exit}")
+    if job.spawn_type:
+        parts.append(f"spawn type {job.spawn_type}")
+    if job.exit_timeout:
+        parts.append(f"exit timeout {job.exit_timeout}")
+    return f"{LABEL}: {', '.join(parts)}"
