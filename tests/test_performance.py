@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import PROJECT
 from watchdog.events import FileClosedEvent, FileCreatedEvent, FileOpenedEvent
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
 
 from bench import drawing, table
 from bench.rows import ROWS, Found
-from conftest import PROJECT
 from watcher import depth, imagefile, watch
 from watcher.session import Options, open_session, runtime
 
@@ -115,12 +115,12 @@ def test_the_page_has_places_for_what_is_measured() -> None:
 
 def test_the_charts_are_well_formed() -> None:
     """Both kinds of chart are XML with every name and value in it."""
-    from xml.etree import ElementTree
+    from xml.etree import ElementTree as ET
 
     bars = drawing.stacked("stages & more", "ms", [("a.jpg", [("read", 1.0), ("run", 40.0)])])
     growth = drawing.line("growth", ("files", "ms"), [(0.0, 1.0), (10.0, 2.0)])
     for text in (bars, growth):
-        ElementTree.fromstring(text)
+        ET.fromstring(text)
     assert "41 ms" in bars
     assert ">a.jpg<" in bars
     assert growth.count("<circle") == 2

@@ -8,12 +8,14 @@ import sys
 
 _LEAST, _MOST_LOADERS, _MOST_FINISHERS = 2, 3, 4  # each thread may hold a large picture, so there are never many
 
+_MAC: bool = sys.platform == "darwin"
+
 
 def usable() -> int:
     """Cores that this process may run on; on a Mac with two kinds of them only the fast ones."""
-    if sys.platform == "darwin":
+    if _MAC:
         return _darwin_fast() or os.cpu_count() or 1
-    return len(os.sched_getaffinity(0))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _darwin_fast() -> int:
