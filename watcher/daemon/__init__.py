@@ -155,7 +155,8 @@ class Daemon:
                 self.network.announce(report)
             self._check_watch()
             self._check_memory()
-            self._access.look()
+            if not self._once:
+                self._access.look()
             if self._bell.asked:
                 self._bell.asked = False
                 self._teller.say(self._condition())

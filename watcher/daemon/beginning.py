@@ -97,6 +97,9 @@ def refusal(inbox: Path) -> OSError | None:
     try:
         with os.scandir(inbox) as entries:
             first = next((entry for entry in entries if _is_readable(entry)), None)
+    except OSError:
+        return None  # a listing that fails is told, and tried again, by intake
+    try:
         if first is not None:
             with open(first.path, "rb") as file:
                 file.read(1)
