@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import PROJECT
 from watchdog.events import FileClosedEvent, FileCreatedEvent, FileOpenedEvent
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
 
 from bench import drawing, table
 from bench.rows import ROWS, Found
-from conftest import PROJECT
 from watcher import depth, imagefile, watch
+from watcher.frame import Source
+from watcher.inbox import identity_of
+from watcher.intake.foreign import Foreign, Judged
 from watcher.session import Options, open_session, runtime
 
 
@@ -115,12 +118,41 @@ def test_the_page_has_places_for_what_is_measured() -> None:
 
 def test_the_charts_are_well_formed() -> None:
     """Both kinds of chart are XML with every name and value in it."""
-    from xml.etree import ElementTree
+    from xml.etree import ElementTree as ET
 
     bars = drawing.stacked("stages & more", "ms", [("a.jpg", [("read", 1.0), ("run", 40.0)])])
     growth = drawing.line("growth", ("files", "ms"), [(0.0, 1.0), (10.0, 2.0)])
     for text in (bars, growth):
-        ElementTree.fromstring(text)
+        ET.fromstring(text)
     assert "41 ms" in bars
     assert ">a.jpg<" in bars
     assert growth.count("<circle") == 2
+
+
+def test_files_that_are_no_pictures_never_take_a_place(tmp_path: Path) -> None:
+    """A stranger is known after one look at its bytes; a picture without an ending is still a candidate."""
+    foreign = Foreign()
+    foreign.begin()
+    sources = {}
+    for name, data in (("note.txt", b"hello"), ("photo", b"\xff\xd8\xff\xe0" + bytes(60)), ("cut.jpg", b"")):
+        (tmp_path / name).write_bytes(data)
+        sources[name] = Source(tmp_path, name, name, identity_of((tmp_path / name).lstat()))
+    assert foreign.judge(0, sources["note.txt"]) is Judged.FOREIGN
+    assert foreign.judge(0, sources["photo"]) is Judged.CANDIDATE
+    assert foreign.judge(0, sources["cut.jpg"]) is Judged.CANDIDATE
+    assert (0, "note.txt", sources["note.txt"].identity) in foreign
+
+
+def test_a_scan_opens_only_so_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bound files are left for the next scan, which is told to come at once; pictures are never held up."""
+    monkeypatch.setattr("watcher.intake.foreign._OPENED_MOST", 1)
+    foreign = Foreign()
+    foreign.begin()
+    for name in ("a.txt", "b.txt", "c.jpg"):
+        (tmp_path / name).write_bytes(b"hello")
+    judged = [
+        foreign.judge(0, Source(tmp_path, name, name, identity_of((tmp_path / name).lstat())))
+        for name in ("a.txt", "b.txt", "c.jpg")
+    ]
+    assert judged == [Judged.FOREIGN, Judged.LATER, Judged.CANDIDATE]
+    assert foreign.tired

@@ -13,7 +13,8 @@ def usable() -> int:
     """Cores that this process may run on; on a Mac with two kinds of them only the fast ones."""
     if sys.platform == "darwin":
         return _darwin_fast() or os.cpu_count() or 1
-    return len(os.sched_getaffinity(0))
+    else:
+        return len(os.sched_getaffinity(0))
 
 
 def _darwin_fast() -> int:
