@@ -38,13 +38,13 @@ def main() -> int:
         print("\n".join(f"{row.name:15} {row.goal:8} {row.unit:5} {row.what}" for row in ROWS))
         return 2 if unknown else 0
     if asked.plots:
-        plots.draw_all()
+        plots.draw_all(PAGE)
         return 0
     wanted = [known[name] for name in asked.rows] or ROWS
     found = [one for one in (measured(row, asked.rounds) for row in wanted) if one is not None]
     if not asked.rows:
-        plots.draw_all()
-        table.write(PAGE, found)
+        plots.draw_all(PAGE)
+        table.put(PAGE, "table", table.rendered(found))
         print(f"\nwritten: {PAGE.relative_to(place.PROJECT)}")
     return 0
 
