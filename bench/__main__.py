@@ -12,11 +12,11 @@ from bench.rows import ROWS, Found, Row
 PAGE = place.PROJECT / "docs" / "performance.md"
 
 
-def measured(row: Row) -> Found | None:
+def measured(row: Row, rounds: int | None) -> Found | None:
     """One row, told as it goes; ``None`` where this machine cannot measure it."""
     began = time.perf_counter()
     try:
-        found = Found(row, row.measure(row.rounds))
+        found = Found(row, row.measure(rounds or row.rounds))
     except (OSError, RuntimeError, TimeoutError) as error:
         print(f"{row.name:15} not measured: {error}", flush=True)
         return None
@@ -28,6 +28,7 @@ def measured(row: Row) -> Found | None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the program against its baselines.")
     parser.add_argument("rows", nargs="*", metavar="ROW", help="only these rows; nothing is written to the page")
+    parser.add_argument("--rounds", type=int, help="rounds of every row, instead of its own number")
     parser.add_argument("--list", action="store_true", help="name the rows")
     parser.add_argument("--plots", action="store_true", help="only the pictures of the page")
     asked = parser.parse_args()
@@ -37,12 +38,13 @@ def main() -> int:
         print("\n".join(f"{row.name:15} {row.goal:8} {row.unit:5} {row.what}" for row in ROWS))
         return 2 if unknown else 0
     if asked.plots:
-        plots.draw_all()
+        plots.draw_all(PAGE)
         return 0
-    found = [one for one in map(measured, [known[name] for name in asked.rows] or ROWS) if one is not None]
+    wanted = [known[name] for name in asked.rows] or ROWS
+    found = [one for one in (measured(row, asked.rounds) for row in wanted) if one is not None]
     if not asked.rows:
-        plots.draw_all()
-        table.write(PAGE, found)
+        plots.draw_all(PAGE)
+        table.put(PAGE, "table", table.rendered(found))
         print(f"\nwritten: {PAGE.relative_to(place.PROJECT)}")
     return 0
 

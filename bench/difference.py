@@ -12,17 +12,13 @@ from statistics import mean, median
 import cv2
 import numpy as np
 
-from bench import place
+from bench import place, table
 from watcher import depth, imagefile
 from watcher.errors import FrameError
 from watcher.frame import Float32
 from watcher.session import Options, open_session
 
 PAGE = place.PROJECT / "docs" / "performance.md"
-BEGIN, END = (
-    "<!-- written by `python -m bench.difference`: begin -->",
-    "<!-- written by `python -m bench.difference`: end -->",
-)
 _MOST_PIXELS = 30_000_000
 _EDGES = 95  # percentile of the gradient from which on a pixel counts as an edge
 
@@ -81,9 +77,7 @@ def report() -> str:
 def main() -> None:
     found = report()
     print(found)
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{found}\n\n{END}{after}", encoding="utf-8")
+    table.put(PAGE, "difference", found)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import cv2
 
-from bench import drawing, living, pictures, place, stages
+from bench import drawing, living, pictures, place, stages, table
 from bench.rows import midas_sized, rate, starter, trivial
 
 PICTURES = place.PROJECT / "docs" / "pictures"
@@ -15,11 +16,14 @@ _FRAMES = (10, 30, 100, 300)
 _CROWDS = (0, 1_000, 10_000, 100_000)
 
 
-def draw_all() -> None:
+def draw_all(page: Path) -> None:
+    """Draw every picture and put it on the page."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name, draw in (("stages", by_stage), ("pixels", by_pixels), ("frames", by_frames), ("folder", by_folder)):
-        (PICTURES / f"cost-by-{name}.svg").write_text(draw(), encoding="utf-8")
-        print(f"drawn: docs/pictures/cost-by-{name}.svg", flush=True)
+        file = PICTURES / f"cost-by-{name}.svg"
+        file.write_text(draw(), encoding="utf-8")
+        table.put(page, name, f"![Cost by {name}](pictures/{file.name})")
+        print(f"drawn: docs/pictures/{file.name}", flush=True)
 
 
 def by_stage() -> str:

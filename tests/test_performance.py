@@ -17,6 +17,9 @@ from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGroupe
 from bench import drawing, table
 from bench.rows import ROWS, Found
 from watcher import depth, imagefile, watch
+from watcher.frame import Source
+from watcher.inbox import identity_of
+from watcher.intake.foreign import Foreign, Judged
 from watcher.session import Options, open_session, runtime
 
 
@@ -97,9 +100,9 @@ def test_the_table_marks_what_is_short() -> None:
 def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
     """Measuring again replaces the table and nothing else of the page."""
     page = tmp_path / "performance.md"
-    page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
-    table.write(page, [Found(ROWS[0], [1.0])])
-    table.write(page, [Found(ROWS[0], [1.0])])
+    page.write_text(f"before\n{table.BEGIN.format('table')}\nold\n{table.END.format('table')}\nafter\n")
+    for _ in range(2):
+        table.put(page, "table", table.rendered([Found(ROWS[0], [1.0])]))
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
@@ -107,10 +110,11 @@ def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
     assert "old" not in text
 
 
-def test_the_page_has_places_for_what_is_measured() -> None:
+@pytest.mark.parametrize("name", ["table", "stages", "pixels", "frames", "folder", "difference"])
+def test_the_page_has_places_for_what_is_measured(name: str) -> None:
     """docs/performance.md holds the marks that the benchmark writes between."""
     text = (PROJECT / "docs" / "performance.md").read_text(encoding="utf-8")
-    assert text.count(table.BEGIN) == text.count(table.END) == 1
+    assert text.count(table.BEGIN.format(name)) == text.count(table.END.format(name)) == 1
 
 
 def test_the_charts_are_well_formed() -> None:
@@ -124,3 +128,32 @@ def test_the_charts_are_well_formed() -> None:
     assert "41 ms" in bars
     assert ">a.jpg<" in bars
     assert growth.count("<circle") == 2
+
+
+def test_files_that_are_no_pictures_never_take_a_place(tmp_path: Path) -> None:
+    """A stranger is known after one look at its bytes; a picture without an ending is still a candidate."""
+    foreign = Foreign()
+    foreign.begin()
+    sources = {}
+    for name, data in (("note.txt", b"hello"), ("photo", b"\xff\xd8\xff\xe0" + bytes(60)), ("cut.jpg", b"")):
+        (tmp_path / name).write_bytes(data)
+        sources[name] = Source(tmp_path, name, name, identity_of((tmp_path / name).lstat()))
+    assert foreign.judge(0, sources["note.txt"]) is Judged.FOREIGN
+    assert foreign.judge(0, sources["photo"]) is Judged.CANDIDATE
+    assert foreign.judge(0, sources["cut.jpg"]) is Judged.CANDIDATE
+    assert (0, "note.txt", sources["note.txt"].identity) in foreign
+
+
+def test_a_scan_opens_only_so_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bound files are left for the next scan, which is told to come at once; pictures are never held up."""
+    monkeypatch.setattr("watcher.intake.foreign._OPENED_MOST", 1)
+    foreign = Foreign()
+    foreign.begin()
+    for name in ("a.txt", "b.txt", "c.jpg"):
+        (tmp_path / name).write_bytes(b"hello")
+    judged = [
+        foreign.judge(0, Source(tmp_path, name, name, identity_of((tmp_path / name).lstat())))
+        for name in ("a.txt", "b.txt", "c.jpg")
+    ]
+    assert judged == [Judged.FOREIGN, Judged.LATER, Judged.CANDIDATE]
+    assert foreign.tired

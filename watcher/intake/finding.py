@@ -20,6 +20,7 @@ from watcher.errors import SourceChanged, explain
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome, Source, Wholeness
 from watcher.inbox import Sighting
+from watcher.intake.foreign import Foreign, Judged
 from watcher.intake.pace import Pace, gone, remember_hold, wholeness_of
 from watcher.journal import Journal, Row
 
@@ -45,7 +46,7 @@ class Finder:
         self._rescan_s = pace.rescan_s
         self._troubles = course.troubles
         self._handled = Handled()
-        self._junk = Handled()
+        self._junk = Foreign()
         indices = range(len(course.folders))
         self._beyond = dict.fromkeys(indices, 0)  # candidates that the window had no room for
         self._ignored = dict.fromkeys(indices, 0)
@@ -117,6 +118,7 @@ class Finder:
         self.arrivals += 1
         place = str(folder.inbox.folder)
         self._found = self._passed = 0
+        self._junk.begin()
         try:
             folder.inbox.prepare()
             chosen = heapq.nsmallest(
@@ -139,7 +141,8 @@ class Finder:
             self._beyond[index] = self._found - len(chosen)
             self._ignored[index] = self._passed
             period_s = min(_POLL_S, self._rescan_s) if index in self._polled else self._rescan_s
-            self._scan_at_s[index] = now_s() + max(period_s, min(_POLL_SHARE * cost_s, self._rescan_s))
+            pause_s = max(period_s, min(_POLL_SHARE * cost_s, self._rescan_s))
+            self._scan_at_s[index] = now_s() + (0.0 if self._junk.tired else pause_s)
 
     def _candidates(self, index: int, folder: Folder, below: str) -> Iterator[Sighting]:
         """What may be new to us; files that are in view already are refreshed in passing."""
@@ -147,17 +150,20 @@ class Finder:
             source = sighting.source
             if source is None:
                 self._pass_over(folder, sighting)
-            elif (index, source.key, source.identity) in self._handled:
-                continue
-            elif (index, source.key, source.identity) in self._junk:
-                self._passed += 1
             elif (index, source.key) in self.backlog.entries:
                 self.look(index, folder, sighting)
-            elif (index, source.key) not in self.in_flight and not self._surely_done(folder, source):
-                self._found += 1
-                yield sighting
+            elif (index, source.key) in self.in_flight or self._surely_done(index, folder, source):
+                continue
+            else:
+                judged = self._junk.judge(index, source)
+                self._passed += judged is Judged.FOREIGN
+                self._found += judged is not Judged.FOREIGN
+                if judged is Judged.CANDIDATE:
+                    yield sighting
 
-    def _surely_done(self, folder: Folder, source: Source) -> bool:
+    def _surely_done(self, index: int, folder: Folder, source: Source) -> bool:
+        if (index, source.key, source.identity) in self._handled:
+            return True
         if not self._handled.full or folder.settings.after != "keep":
             return False
         row = self._journal.find(source.inbox, source.key)

@@ -28,7 +28,7 @@ class Pace:
 def wholeness_of(source: Source) -> Wholeness | None:
     """What the file's own bytes say; ``None`` for a file that neither is nor claims to be a picture."""
     with open_source(source) as file:
-        if not imagefile.claims_picture(source.name) and imagefile.sniff(file.read(64)) is None:
+        if not imagefile.claims_picture(source.name) and imagefile.sniff(file.read(imagefile.HEAD_BYTES)) is None:
             return None
         file.seek(0)
         return imagefile.wholeness(file, source.identity.size)
