@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from typing import Any
 
 from watcher import catalog, config, depth
@@ -39,10 +40,10 @@ class Network:
         """Whether the network is meant to run beside the processor and not on it. Known before anything is loaded."""
         return sys.platform == "darwin" and self._settings.model.provider != "cpu"
 
-    def open(self) -> Session:
-        """Called by the thread that will own the session."""
+    def open(self, *, anew: bool = False) -> Session:
+        """Called by the thread that will own the session. ``anew``: what is known of the providers does not count."""
         wishes = self._settings.model
-        cache = config.state_dir(self._settings) / "coreml" if wishes.coreml.cache else None
+        cache = self._trials_dir / "compiled" if wishes.coreml.cache else None
         coreml = sessions.CoreMLOptions(
             wishes.coreml.compute_units, wishes.coreml.model_format, cache, self._model.sha256
         )
@@ -54,8 +55,18 @@ class Network:
                 threads=wishes.threads,
                 coreml=coreml,
                 input_px=self._model.spec.input_px,
+                trials_dir=self._trials_dir,
+                anew=anew,
             ),
         )
+
+    @property
+    def _trials_dir(self) -> Path:
+        return config.state_dir(self._settings) / "coreml"
+
+    def ends_on_purpose(self) -> None:
+        """A stop while the network is still loading is no crash of CoreML."""
+        sessions.forgive(self._trials_dir)
 
     def plan(self, shape: Shape) -> depth.Plan:
         """How pictures fill a session of this shape."""
@@ -84,11 +95,14 @@ class Network:
     def announce(self, report: Report) -> None:
         """Say once, in the log, what really runs."""
         nodes = ", ".join(f"{count} nodes on {name}" for name, count in report.nodes.items()) or "assignment unknown"
+        pieces = f" in {report.partitions} partitions" if report.partitions else ""
         log.info(
-            "model %s on %s (%s; %s; loaded in %.0f ms)",
-            *(self.name, report.provider, nodes, report.runtime, report.load_ms),
+            "model %s on %s (%s%s; %s; loaded in %.0f ms)",
+            *(self.name, report.provider, nodes, pieces, report.runtime, report.load_ms),
         )
         if report.note:
             log.warning("%s", report.note)
+        if report.decision:
+            log.info("%s", report.decision)
         if self.notice:
             log.warning("%s", self.notice)
