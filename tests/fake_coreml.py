@@ -1,7 +1,7 @@
 """An ``onnxruntime`` that has CoreML, on a machine without: real sessions on the CPU, with faults of one's choice.
 
-It accepts and refuses options as 1.32 does, and without ``enable_fallback=False`` it prints and runs on the CPU, as that
-does. Faults are chosen for each of CoreML's compute units.
+It accepts and refuses options as 1.32 does, and without ``enable_fallback=False`` it prints and runs on the CPU, as
+that does. Faults are chosen for each of CoreML's compute units.
 """
 
 from __future__ import annotations

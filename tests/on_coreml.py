@@ -1,4 +1,7 @@
-"""The real program as a child process, on a runtime that pretends to have CoreML. FAKE_COREML: units=fault,units=fault."""
+"""The real program as a child process, on a runtime that pretends to have CoreML.
+
+FAKE_COREML says what is wrong with it: units=fault,units=fault.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from watcher import catalog, config, depth
 from watcher import session as sessions
+from watcher.errors import ModelError
 from watcher.session import Report, Session, Shape
 
 log = logging.getLogger(__name__)
@@ -19,7 +20,11 @@ class Network:
 
     def __init__(self, settings: config.Settings) -> None:
         self._settings = settings
-        self._model = catalog.find(settings.model.name, config.models_dir(settings))
+        self._models_dir = config.models_dir(settings)
+        self._model = catalog.find(settings.model.name, self._models_dir)
+        self._graph = "original"
+        if settings.model.graph == "trained":
+            self._model, self._graph = self._trained(), "trained"
 
     @property
     def name(self) -> str:
@@ -43,12 +48,15 @@ class Network:
     def open(self, *, anew: bool = False) -> Session:
         """Called by the thread that will own the session. ``anew``: what is known of the providers does not count."""
         wishes = self._settings.model
+        model = self._model
+        if wishes.graph == "auto" and wishes.provider != "cpu" and sessions.has_coreml():
+            static = catalog.prepared(model, self._models_dir, "static")
+            if static is not None:
+                model, self._graph = static, "static"
         cache = self._trials_dir / "compiled" if wishes.coreml.cache else None
-        coreml = sessions.CoreMLOptions(
-            wishes.coreml.compute_units, wishes.coreml.model_format, cache, self._model.sha256
-        )
+        coreml = sessions.CoreMLOptions(wishes.coreml.compute_units, wishes.coreml.model_format, cache, model.sha256)
         return sessions.open_session(
-            self._model.path,
+            model.path,
             sessions.Options(
                 provider=wishes.provider,
                 allow_fallback=wishes.allow_fallback,
@@ -59,6 +67,15 @@ class Network:
                 anew=anew,
             ),
         )
+
+    def _trained(self) -> catalog.Model:
+        found = catalog.prepared(self._model, self._models_dir, "trained")
+        if found is None:
+            raise ModelError(
+                f"{self._model.name} has not been prepared with its trained resizes",
+                f"`depth-watcher models prepare {self._model.name} --as trained` does it; or set model.graph to auto.",
+            )
+        return found
 
     @property
     def _trials_dir(self) -> Path:
@@ -87,6 +104,7 @@ class Network:
         return {
             "model": self._model.name,
             "model_sha256": self._model.sha256,
+            "graph": self._graph,
             "provider": report.provider if report else "",
             "runtime": report.runtime if report else "",
             "resample": self._settings.model.resample,

@@ -21,9 +21,9 @@ from watcher.frame import Float32
 from watcher.session import ladder, runtime
 from watcher.session.graph import Graph, Shape, Surface, Value
 from watcher.session.ladder import forgive
-from watcher.session.provider import CoreMLOptions, Options, Report
+from watcher.session.provider import COREML, CoreMLOptions, Options, Report
 from watcher.session.runtime import probe
-from watcher.session.trial import Trial
+from watcher.session.trial import Trial, golden
 
 __all__ = [
     "CoreMLOptions",
@@ -36,6 +36,8 @@ __all__ = [
     "Trial",
     "Value",
     "forgive",
+    "golden",
+    "has_coreml",
     "open_count",
     "open_session",
     "probe",
@@ -47,6 +49,11 @@ _open: weakref.WeakSet[Session] = weakref.WeakSet()
 def open_count() -> int:
     """How many sessions are open in this process; while it is not 0, no process may be started."""
     return len(_open)
+
+
+def has_coreml() -> bool:
+    """Whether this build of ONNX Runtime has CoreML; loads it. Raises ``ConfigError`` where there is none."""
+    return COREML in runtime.runtime().get_available_providers()
 
 
 def open_session(path: Path, options: Options | None = None) -> Session:

@@ -85,7 +85,7 @@ def load(path: Path, options: Options) -> Loaded:
 
 
 def load_on(ort: Any, path: Path, options: Options, choice: tuple[str, str], cache: Compiled | None = None) -> Loaded:
-    """Open a network with the provider of ``choice`` (provider, note) and no other; ``cache`` keeps what is compiled."""
+    """Open a network with the provider of ``choice`` (provider, note) alone; ``cache``: what it compiles."""
     chosen, note = choice
     settings = _settings(ort, options.threads)
     surface = None
