@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from fake_coreml import FakeCoreML
+from waiting import until
 
 from watcher.errors import ConfigError
 from watcher.session import CoreMLOptions, Options, Session, open_session, runtime
@@ -202,6 +203,12 @@ def test_a_disk_that_refuses_costs_only_the_cache(mac: FakeCoreML, tmp_path: Pat
 
 def die(tmp_path: Path, verb: str, **faults: str) -> subprocess.CompletedProcess[str]:
     """One life of the real program on the fake runtime."""
+    command, env = life(tmp_path, verb, **faults)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def life(tmp_path: Path, verb: str, **faults: str) -> tuple[list[str], dict[str, str]]:
+    """(command, environment) of the real program on the fake runtime, with one picture in its inbox."""
     pictures = Path(__file__).parents[1] / "examples" / "inbox"
     env = {
         **{name: os.environ[name] for name in ("PATH",)},
@@ -224,13 +231,12 @@ def die(tmp_path: Path, verb: str, **faults: str) -> subprocess.CompletedProcess
                     }
                 ],
                 "model": {"name": "starter", "provider": "coreml"},
-                "limits": {"load_timeout_s": 5.0},
+                "limits": {"load_timeout_s": 5.0 if verb == "once" else 60.0},
                 "state_dir": str(tmp_path / "state"),
             }
         )
     )
-    command = [sys.executable, str(CHILD), verb, "--config", str(tmp_path / "config.yaml")]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return [sys.executable, str(CHILD), verb, "--config", str(tmp_path / "config.yaml")], env
 
 
 @pytest.mark.parametrize(("fault", "code"), [("abort", -6), ("abort-run", -6), ("hang", 70)])
@@ -244,6 +250,18 @@ def test_a_rung_that_kills_the_process_is_left_after_two_strikes(tmp_path: Path,
     assert status["provider"] == "coreml"
     assert "the process died 2 times" in status["fallback"]
     assert status["partitions"] == 1
+
+
+def test_a_stop_while_coreml_compiles_is_no_strike(tmp_path: Path) -> None:
+    """SIGTERM during a load that takes for ever ends the daemon in order, and CoreML is not blamed for it."""
+    command, env = life(tmp_path, "run", ALL="hang")
+    state = tmp_path / "state" / "coreml"
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        until(lambda: list(state.glob("trying-*")), what="the mark")
+        child.terminate()
+        assert child.wait(20) == 0
+    assert not list(state.glob("trying-*"))
+    assert not (state / "strikes.json").exists()
 
 
 def test_one_death_is_no_verdict(tmp_path: Path) -> None:

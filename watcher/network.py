@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from watcher import catalog, config, depth
+from watcher import catalog, config, depth, prepare
 from watcher import session as sessions
 from watcher.errors import ModelError
 from watcher.session import Report, Session, Shape
@@ -45,8 +45,15 @@ class Network:
         """Whether the network is meant to run beside the processor and not on it. Known before anything is loaded."""
         return sys.platform == "darwin" and self._settings.model.provider != "cpu"
 
-    def open(self, *, anew: bool = False) -> Session:
-        """Called by the thread that will own the session. ``anew``: what is known of the providers does not count."""
+    def open(self) -> Session:
+        """Called by the thread that will own the session."""
+        return self._open(anew=False)
+
+    def open_anew(self) -> Session:
+        """``open``, with every provider tried and timed again: what is remembered of them does not count."""
+        return self._open(anew=True)
+
+    def _open(self, *, anew: bool) -> Session:
         wishes = self._settings.model
         model = self._model
         if wishes.graph == "auto" and wishes.provider != "cpu" and sessions.has_coreml():
@@ -67,6 +74,10 @@ class Network:
                 anew=anew,
             ),
         )
+
+    def forecast(self) -> tuple[str, bool]:
+        """(what CoreML is expected to take of the graph, whether a prepared one is there)."""
+        return prepare.expected(self._model, self._models_dir)
 
     def _trained(self) -> catalog.Model:
         found = catalog.prepared(self._model, self._models_dir, "trained")

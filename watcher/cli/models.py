@@ -130,7 +130,7 @@ def bench(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     from watcher.network import Network
 
     network = Network(room.load(room.find(config)))
-    with network.open(anew=True) as session:
+    with network.open_anew() as session:
         report = session.report
     if as_json:
         typer.echo(json.dumps({"model": network.name, **asdict(report)}, indent=2))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from watcher.prepare.forecast import Forecast
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Prepared", "expected", "prepare"]
 
 MOST_DIFFERENCE = 1e-3
 
@@ -71,6 +71,16 @@ def prepare(model: Model, models_dir: Path, recipe: Recipe = "static") -> Prepar
         what, remedy = explain(error)
         raise CannotCreate(f"the prepared graph of {model.name} cannot be kept: {what}", remedy) from error
     return done
+
+
+def expected(model: Model, models_dir: Path) -> tuple[str, bool]:
+    """(the forecast for the graph that CoreML would get, whether that is a prepared one). Raises ``ModelError``."""
+    if catalog.prepared(model, models_dir, "static") is not None:
+        record = catalog.prepared_record(catalog.prepared_path(model, models_dir, "static"))
+        return str(json.loads(record.read_text(encoding="utf-8"))["forecast_after"]), True
+    from watcher.prepare.forecast import forecast
+
+    return str(forecast(_read(model.path))), False
 
 
 def _read(path: Path) -> Any:
