@@ -11,6 +11,8 @@ from typing import Any
 
 import onnx
 
+from watcher.errors import ModelError
+
 _MLPROGRAM = "coreml_supported_mlprogram_ops.md"
 _MODES = (b"half_pixel", b"align_corners", b"asymmetric")
 _MOST_AXES = 5
@@ -43,7 +45,13 @@ def forecast(model: onnx.ModelProto) -> Forecast:
 
     known = onnx.shape_inference.infer_shapes(model, data_prop=True)
     _name_the_absent(known)
-    listed = usability_checker._SupportedOpsChecker(pathlib.Path(usability_checker.__file__).with_name(_MLPROGRAM))
+    table = pathlib.Path(usability_checker.__file__).with_name(_MLPROGRAM)
+    if not table.is_file():
+        raise ModelError(
+            "this ONNX Runtime is too old to say what CoreML takes",
+            "The official package, 1.31 or newer, can: make install",
+        )
+    listed = usability_checker._SupportedOpsChecker(table)
     checker = _Checker(listed, known)
     info = usability_checker.check_partitioning(known.graph, checker, bool(known.graph.value_info), _MOST_AXES)
     names = set(checker.refused)
