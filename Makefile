@@ -13,7 +13,12 @@ PROJECT := $(INSTALL) --no-deps --no-build-isolation --no-index --editable .
 # Further arguments, as in: make test ARGS="tests/test_settle.py -x"
 ARGS ?=
 
-.PHONY: help demo run test kill bench lint check format setup setup-run lock clean
+# The runtime that `make install` puts in: onnxruntime, or onnxruntime-silicon (Python 3.11, see docs/coreml.md).
+RUNTIME ?= onnxruntime
+LOCK_onnxruntime := requirements.lock
+LOCK_onnxruntime-silicon := requirements-silicon.lock
+
+.PHONY: install wheels help demo run test kill bench lint check format setup setup-run lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -23,6 +28,8 @@ help:
 	@echo "make kill     the program killed at every point, and at random; crashing and hanging pictures (an hour)"
 	@echo "make lint     format, lint, floors, types for Linux and macOS"
 	@echo "make check    lint and test: what a change must pass"
+	@echo "make install  the program with RUNTIME=onnxruntime (default) or RUNTIME=onnxruntime-silicon"
+	@echo "make wheels   is there a wheel of everything for macOS 14 and Linux, Python 3.11 to 3.14?"
 	@echo "make format   let the formatter have its way"
 	@echo "make bench    measure it against its baselines (15 minutes, a quiet machine), write docs/performance.md"
 	@echo "make lock     choose newer dependencies"
@@ -41,6 +48,17 @@ test: setup
 
 kill: setup
 	KILL_POINTS=all $(BIN)/python -m pytest -m slow tests/kill tests/test_poison.py -s $(ARGS)
+
+install: $(VENV)/.made
+	@test -n "$(LOCK_$(RUNTIME))" || { echo "RUNTIME is onnxruntime or onnxruntime-silicon"; exit 2; }
+	@test $(RUNTIME) = onnxruntime || $(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
+	{ echo "onnxruntime-silicon has wheels up to Python 3.11 only: make clean; make install PYTHON=python3.11 RUNTIME=$(RUNTIME)"; exit 2; }
+	@$(BIN)/python -m pip uninstall -qq -y onnxruntime onnxruntime-silicon 2>/dev/null
+	@rm -f $(VENV)/.run-ready $(VENV)/.dev-ready
+	@$(LOCKED) $(LOCK_$(RUNTIME))
+	@$(PROJECT)
+	@touch $(VENV)/.run-ready
+	@echo "depth-watcher with $(RUNTIME) is in $(VENV)"
 
 lint: setup
 	$(BIN)/ruff format --check
@@ -92,6 +110,14 @@ lock: $(VENV)/.made
 	$(INSTALL) uv
 	$(COMPILE) -o requirements.lock
 	$(COMPILE) --group dev -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --group silicon --override .ci/old-runtime-overrides.txt -o requirements-silicon.lock
+	$(COMPILE) --group silicon --group dev --override .ci/old-runtime-overrides.txt -c requirements-silicon.lock \
+	-o requirements-silicon-dev.lock
+	@$(MAKE) wheels
+
+# Every locked version has a wheel for every Python and machine that is promised; nothing is installed.
+wheels: $(VENV)/.made
+	@$(INSTALL) uv
 	@for python in 3.11 3.12 3.13 3.14; do \
 	for machine in aarch64-apple-darwin x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do \
 	MACOSX_DEPLOYMENT_TARGET=14.0 $(BIN)/uv pip install --quiet --dry-run --only-binary :all: --require-hashes \

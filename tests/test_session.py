@@ -175,7 +175,10 @@ def test_the_cpu_is_proved() -> None:
     with open_session(STARTER, Options(provider="cpu")) as session:
         report = session.report
     assert (report.requested, report.provider, report.note, report.fell_back) == ("cpu", "cpu", "", False)
-    assert report.nodes["cpu"] > 10
+    if hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info"):
+        assert report.nodes["cpu"] > 10
+    else:
+        assert report.nodes == {}, "an old runtime says nothing, and nothing is made up"
     assert report.partitions == 0
     assert report.load_ms > 0
     assert onnxruntime.__version__ in report.runtime

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from typing import Any
 
-from watcher import catalog, config, depth
+from watcher import catalog, config, depth, prepare
 from watcher import session as sessions
+from watcher.errors import ModelError
 from watcher.session import Report, Session, Shape
 
 log = logging.getLogger(__name__)
@@ -18,7 +20,11 @@ class Network:
 
     def __init__(self, settings: config.Settings) -> None:
         self._settings = settings
-        self._model = catalog.find(settings.model.name, config.models_dir(settings))
+        self._models_dir = config.models_dir(settings)
+        self._model = catalog.find(settings.model.name, self._models_dir)
+        self._graph = "original"
+        if settings.model.graph == "trained":
+            self._model, self._graph = self._trained(), "trained"
 
     @property
     def name(self) -> str:
@@ -41,21 +47,54 @@ class Network:
 
     def open(self) -> Session:
         """Called by the thread that will own the session."""
+        return self._open(anew=False)
+
+    def open_anew(self) -> Session:
+        """``open``, with every provider tried and timed again: what is remembered of them does not count."""
+        return self._open(anew=True)
+
+    def _open(self, *, anew: bool) -> Session:
         wishes = self._settings.model
-        cache = config.state_dir(self._settings) / "coreml" if wishes.coreml.cache else None
-        coreml = sessions.CoreMLOptions(
-            wishes.coreml.compute_units, wishes.coreml.model_format, cache, self._model.sha256
-        )
+        model = self._model
+        if wishes.graph == "auto" and wishes.provider != "cpu" and sessions.has_coreml():
+            static = catalog.prepared(model, self._models_dir, "static")
+            if static is not None:
+                model, self._graph = static, "static"
+        cache = self._trials_dir / "compiled" if wishes.coreml.cache else None
+        coreml = sessions.CoreMLOptions(wishes.coreml.compute_units, wishes.coreml.model_format, cache, model.sha256)
         return sessions.open_session(
-            self._model.path,
+            model.path,
             sessions.Options(
                 provider=wishes.provider,
                 allow_fallback=wishes.allow_fallback,
                 threads=wishes.threads,
                 coreml=coreml,
                 input_px=self._model.spec.input_px,
+                trials_dir=self._trials_dir,
+                anew=anew,
             ),
         )
+
+    def forecast(self) -> tuple[str, bool]:
+        """(what CoreML is expected to take of the graph, whether a prepared one is there)."""
+        return prepare.expected(self._model, self._models_dir)
+
+    def _trained(self) -> catalog.Model:
+        found = catalog.prepared(self._model, self._models_dir, "trained")
+        if found is None:
+            raise ModelError(
+                f"{self._model.name} has not been prepared with its trained resizes",
+                f"`depth-watcher models prepare {self._model.name} --as trained` does it; or set model.graph to auto.",
+            )
+        return found
+
+    @property
+    def _trials_dir(self) -> Path:
+        return config.state_dir(self._settings) / "coreml"
+
+    def ends_on_purpose(self) -> None:
+        """A stop while the network is still loading is no crash of CoreML."""
+        sessions.forgive(self._trials_dir)
 
     def plan(self, shape: Shape) -> depth.Plan:
         """How pictures fill a session of this shape."""
@@ -76,6 +115,7 @@ class Network:
         return {
             "model": self._model.name,
             "model_sha256": self._model.sha256,
+            "graph": self._graph,
             "provider": report.provider if report else "",
             "runtime": report.runtime if report else "",
             "resample": self._settings.model.resample,
@@ -84,11 +124,14 @@ class Network:
     def announce(self, report: Report) -> None:
         """Say once, in the log, what really runs."""
         nodes = ", ".join(f"{count} nodes on {name}" for name, count in report.nodes.items()) or "assignment unknown"
+        pieces = f" in {report.partitions} partitions" if report.partitions else ""
         log.info(
-            "model %s on %s (%s; %s; loaded in %.0f ms)",
-            *(self.name, report.provider, nodes, report.runtime, report.load_ms),
+            "model %s on %s (%s%s; %s; loaded in %.0f ms)",
+            *(self.name, report.provider, nodes, pieces, report.runtime, report.load_ms),
         )
         if report.note:
             log.warning("%s", report.note)
+        if report.decision:
+            log.info("%s", report.decision)
         if self.notice:
             log.warning("%s", self.notice)

@@ -50,6 +50,9 @@ class Snapshot:
     The stages are load, run and finish. ``busy``: the share of its threads' time, 0..1, that each worked lately.
     ``queues``: (frames that wait in front of it, places). ``bottleneck``: the busiest stage, "" while nothing happens;
     while it is not run, the network waits for the others.
+
+    ``nodes``: of the network's graph, by provider; ``partitions``: pieces that run on CoreML; ``fallback``: why
+    something else runs than was asked for; ``decision``: what was measured, and chosen.
     """
 
     running: bool = False
@@ -57,6 +60,10 @@ class Snapshot:
     state: str = "stopped"  # starting, running, degraded, stopping, stopped
     reason: str = ""
     provider: str = ""
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    partitions: int = 0
+    fallback: str = ""
+    decision: str = ""
     model: str = ""
     notice: str = ""
     counts: Counts = field(default_factory=Counts)

@@ -58,6 +58,7 @@ def render(snapshot: Snapshot) -> str:
         lines.append(f"  because   {printable(snapshot.reason)}")
     if snapshot.model:
         lines.append(f"  model     {snapshot.model}" + (f" on {snapshot.provider}" if snapshot.provider else ""))
+    lines += provider_lines(snapshot)
     if snapshot.notice:
         lines.append(f"            {snapshot.notice}")
     lines += [f"  inbox     {printable(inbox)}" for inbox in snapshot.inboxes]
@@ -89,6 +90,19 @@ def _pace(snapshot: Snapshot) -> list[str]:
     run = snapshot.busy.get("run", 0.0)
     waits = "the network never waits" if run > 0.9 else f"the network waits {1 - run:.0%} of the time"
     return [f"  pace      set by {snapshot.bottleneck}; {waits}", f"            {busy}"]
+
+
+def provider_lines(snapshot: Snapshot) -> list[str]:
+    """Who runs which part of the network, and why that was chosen."""
+    lines = []
+    if snapshot.fallback:
+        lines.append(f"  FALLBACK  {printable(snapshot.fallback)}")
+    if snapshot.nodes and snapshot.partitions:
+        shares = ", ".join(f"{count} nodes on {name}" for name, count in snapshot.nodes.items())
+        lines.append(f"            {shares}; {snapshot.partitions} partition(s)")
+    if snapshot.decision:
+        lines.append(f"            {printable(snapshot.decision)}")
+    return lines
 
 
 @verb

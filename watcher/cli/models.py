@@ -1,4 +1,4 @@
-"""``models list|pull|verify|path``."""
+"""``models list|pull|verify|prepare|bench|path``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from watcher.cli.endings import ConfigOption, JsonOption, verb
-from watcher.errors import ExitCode
+from watcher.errors import ExitCode, UsageError, WatcherError
 
 if TYPE_CHECKING:
-    from watcher.catalog import Spec
+    from pathlib import Path
 
-app = typer.Typer(help="The models: list, pull, verify, path.", no_args_is_help=True, rich_markup_mode=None)
+    from watcher.catalog import Model, Recipe, Spec
+
+app = typer.Typer(
+    help="The models: list, pull, verify, prepare, bench, path.", no_args_is_help=True, rich_markup_mode=None
+)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
 
@@ -79,6 +83,62 @@ def pull(
             progress=progress,
         )
     typer.echo(f"{spec.name} is here and verified: {path}")
+    try:
+        _prepare(catalog.find(spec.name, room.models_dir(settings)), room.models_dir(settings), "static")
+    except WatcherError as error:  # the model itself is there and works
+        typer.echo(f"it was not prepared for CoreML: {error}", err=True)
+
+
+def _prepare(model: Model, folder: Path, recipe: Recipe) -> None:
+    from watcher.prepare import prepare
+
+    done = prepare(model, folder, recipe)
+    typer.echo(f"prepared for CoreML ({recipe}): {done.path}")
+    typer.echo(f"  forecast before  {done.before}")
+    typer.echo(f"  forecast after   {done.after}")
+    typer.echo(
+        f"  difference       mean {done.mean_difference:.4%}, largest {done.largest_difference:.4%} of the map's range"
+    )
+
+
+@app.command(epilog="Example: depth-watcher models prepare midas-v21-small --as trained")
+@verb
+def prepare(
+    name: NameArgument = "auto",
+    recipe: Annotated[
+        str, typer.Option("--as", metavar="RECIPE", help="static: the same numbers; trained: see docs/coreml.md.")
+    ] = "static",
+    config: ConfigOption = None,
+) -> None:
+    """Rewrite a model's graph so that CoreML takes it whole; the original is kept."""
+    from watcher import catalog
+    from watcher import config as room
+
+    if recipe not in ("static", "trained"):
+        raise UsageError(f"there is no recipe {recipe!r}", "There are: static, trained.")
+    folder = room.models_dir(room.load(room.find(config)))
+    _prepare(catalog.find(name, folder), folder, "trained" if recipe == "trained" else "static")
+
+
+@app.command(epilog="Example: depth-watcher models bench")
+@verb
+def bench(as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """Try and time every provider anew, and remember which one is best."""
+    from dataclasses import asdict
+
+    from watcher import config as room
+    from watcher.network import Network
+
+    network = Network(room.load(room.find(config)))
+    with network.open_anew() as session:
+        report = session.report
+    if as_json:
+        typer.echo(json.dumps({"model": network.name, **asdict(report)}, indent=2))
+        return
+    typer.echo(f"{network.name}, {report.runtime}")
+    for trial in report.trials:
+        typer.echo(f"  {trial}")
+    typer.echo(f"chosen: {report.provider}" + (f" ({report.note})" if report.note else ""))
 
 
 @contextmanager

@@ -152,6 +152,11 @@ class Model(Section):
         default="auto",
         description="reference: the published arithmetic to the last digit; auto: smoother large reductions.",
     )
+    graph: Literal["auto", "original", "trained"] = Field(
+        default="auto",
+        description="auto: prepared for CoreML where that may run; original: as published; "
+        "trained: MiDaS-small with the resizes that it was trained with.",
+    )
     mirror: Address | None = Field(
         default=None,
         description="Base address that models are pulled from instead of their own; null: none.",

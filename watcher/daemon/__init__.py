@@ -229,6 +229,8 @@ class Daemon:
             log.warning("%s. The process ends, to be started anew", self._overgrown)
         self._teller.show(Condition("stopped", reason), now=True)
         if not ended:
+            if self._bell.stopped:
+                self.network.ends_on_purpose()
             # A thread is inside a native call that may take minutes; everything that matters is on disk.
             logging.shutdown()
             os._exit(code)

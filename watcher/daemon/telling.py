@@ -121,6 +121,10 @@ class Teller:
             state=condition.state,
             reason=condition.reason,
             provider=report.provider if report else "",
+            nodes=report.nodes if report else {},
+            partitions=report.partitions if report else 0,
+            fallback=report.note if report else "",
+            decision=report.decision if report else "",
             model=self._network.name,
             notice=self._network.notice,
             counts=status.Counts(

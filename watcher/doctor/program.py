@@ -49,7 +49,11 @@ def runtime() -> Iterator[Finding]:
         remedy = "pip uninstall " + " ".join(_RUNTIMES) + "; then: pip install onnxruntime"
         yield Finding("runtime", "runtime", "problem", text, why, remedy)
     elif "onnxruntime" not in found:
-        remedy = "It still works, without CoreML's options. The official package took its place: swap them."
+        remedy = (
+            "It still works, on Python 3.11, but no option reaches CoreML: the old model format, numbers in half "
+            "precision, fewer operators, and nobody can say what runs where. To swap: make install; or: pip uninstall "
+            "onnxruntime-silicon onnxruntime; then: pip install onnxruntime 'numpy>=2'"
+        )
         yield Finding("runtime", "runtime", "warning", text, why, remedy)
     else:
         old = tuple(int(part) for part in found["onnxruntime"].split(".")[:2]) < _OLDEST_RUNTIME
@@ -83,7 +87,21 @@ def network(settings: config.Settings) -> Iterator[Finding]:
         return
     state: State = "warning" if chosen.notice else "ok"
     yield Finding("model", "model", state, f"{chosen.name}: {chosen.licence}", why, chosen.notice)
+    yield _graph(chosen)
     yield _inference(chosen)
+
+
+def _graph(chosen: Network) -> Finding:
+    """What CoreML would take, told from the graph: a forecast, so never a problem."""
+    why = "CoreML pays for every border: it should take the network in one piece."
+    try:
+        forecast, prepared = chosen.forecast()
+    except WatcherError as error:
+        return Finding("graph", "graph", "warning", error.what, why, error.remedy)
+    found = f"{'prepared' if prepared else 'as published'}; CoreML should take {forecast}"
+    if prepared or not chosen.accelerated or " in 1 partition" in forecast:
+        return Finding("graph", "graph", "ok", found, why)
+    return Finding("graph", "graph", "warning", found, why, f"depth-watcher models prepare {chosen.name}")
 
 
 def _inference(chosen: Network) -> Finding:
@@ -104,7 +122,10 @@ def _inference(chosen: Network) -> Finding:
         remedy = "Set model.provider to cpu, and verify the model: depth-watcher models verify"
         return Finding("inference", "inference", "problem", f"{found}: the map is not usable", why, remedy)
     if report.note:
-        return Finding("inference", "inference", "warning", f"{found}. {report.note}", why, "See model.provider.")
+        remedy = "See model.provider; `depth-watcher models bench` tries every provider anew."
+        return Finding("inference", "inference", "warning", f"{found}. {report.note}", why, remedy)
+    if report.decision:
+        found += f". {report.decision}"
     return Finding("inference", "inference", "ok", found, why)
 
 

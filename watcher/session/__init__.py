@@ -18,10 +18,12 @@ import numpy as np
 from watcher.clock import now_s
 from watcher.errors import SessionError, WrongThread
 from watcher.frame import Float32
-from watcher.session import runtime
+from watcher.session import ladder, runtime
 from watcher.session.graph import Graph, Shape, Surface, Value
-from watcher.session.provider import CoreMLOptions, Options, Report
+from watcher.session.ladder import forgive
+from watcher.session.provider import COREML, CoreMLOptions, Options, Report
 from watcher.session.runtime import probe
+from watcher.session.trial import Trial, golden
 
 __all__ = [
     "CoreMLOptions",
@@ -31,7 +33,11 @@ __all__ = [
     "Session",
     "SessionLike",
     "Shape",
+    "Trial",
     "Value",
+    "forgive",
+    "golden",
+    "has_coreml",
     "open_count",
     "open_session",
     "probe",
@@ -45,6 +51,11 @@ def open_count() -> int:
     return len(_open)
 
 
+def has_coreml() -> bool:
+    """Whether this build of ONNX Runtime has CoreML; loads it. Raises ``ConfigError`` where there is none."""
+    return COREML in runtime.runtime().get_available_providers()
+
+
 def open_session(path: Path, options: Options | None = None) -> Session:
     """Load a network for this thread, and for this thread only.
 
@@ -52,7 +63,11 @@ def open_session(path: Path, options: Options | None = None) -> Session:
     provider that was asked for is not there and may not be replaced), ``SessionError`` (the runtime failed).
     """
     start = now_s()
-    loaded = runtime.load(path, options or Options())
+    options = options or Options()
+    if options.trials_dir is None:
+        loaded = runtime.load(path, options)
+    else:
+        loaded = ladder.load(path, options, options.trials_dir)
     report = replace(loaded.report, load_ms=(now_s() - start) * 1000)
     return Session(loaded.inner, loaded.surface, report)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from watcher.errors import ConfigError
+from watcher.session import dialect
+from watcher.session.compiled import Compiled, system_build
+from watcher.session.trial import Trial
 
 COREML = "CoreMLExecutionProvider"
 CPU = "CPUExecutionProvider"
@@ -38,7 +40,8 @@ class Options:
     """How a session is opened.
 
     ``threads`` for the CPU provider, 0: the runtime decides. ``input_px`` (height, width) for graphs that leave it
-    open. ``allow_fallback`` False: anything but ``provider`` is refused.
+    open. ``allow_fallback`` False: anything but ``provider`` is refused. ``trials_dir``: where verdicts and crash marks
+    are kept; ``None``: nothing is tried or timed, CoreML is believed. ``anew``: what is remembered does not count.
     """
 
     provider: Wish = "auto"
@@ -46,6 +49,8 @@ class Options:
     threads: int = 0
     coreml: CoreMLOptions = field(default_factory=CoreMLOptions)
     input_px: tuple[int, int] | None = None
+    trials_dir: Path | None = None
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,8 @@ class Report:
 
     ``partitions``: into how many pieces CoreML's share of the graph is cut; one is good, every border costs.
     ``provider`` is ``coreml`` when at least one node is there, read from the graph assignment and not believed.
-    ``note`` is empty, or a sentence for people (a fallback, an old runtime).
+    ``note`` is empty, or a sentence for people (a fallback, an old runtime). ``trials`` and ``decision``: how the
+    providers did, and which was chosen; empty where there was no choice.
     """
 
     requested: str
@@ -65,6 +71,8 @@ class Report:
     warmup_ms: float
     runtime: str
     note: str = ""
+    trials: tuple[Trial, ...] = ()
+    decision: str = ""
 
     @property
     def fell_back(self) -> bool:
@@ -86,8 +94,11 @@ def choose(options: Options, available: Sequence[str]) -> tuple[str, str]:
     return CPU, f"{what}; the CPU runs instead"
 
 
-def offers(provider: str, options: CoreMLOptions, runtime: str) -> list[Offer]:
-    """The explicit provider list for the runtime; every value is a string, which is all that it takes."""
+def offers(provider: str, options: CoreMLOptions, runtime: str, cache: Path | None = None) -> list[Offer]:
+    """The explicit provider list, in the words of this runtime, checked before it is asked.
+
+    Every value is a string, which is all that it takes. ``cache``: where compiled models are kept.
+    """
     if provider == CPU:
         return [(CPU, {})]
     wishes = {
@@ -96,19 +107,19 @@ def offers(provider: str, options: CoreMLOptions, runtime: str) -> list[Offer]:
         "RequireStaticInputShapes": "1",
         "EnableOnSubgraphs": "0",
     }
-    cache = _cache_folder(options, runtime)
     if cache is not None:
         wishes["ModelCacheDirectory"] = str(cache)
-    return [(COREML, wishes), (CPU, {})]
+    words = dialect.translate(wishes, runtime)
+    dialect.check(words, runtime)
+    return [(COREML, words), (CPU, {})]
 
 
-def _cache_folder(options: CoreMLOptions, runtime: str) -> Path | None:
-    if options.cache_dir is None or not options.model_key:
+def compiled(options: CoreMLOptions, runtime: str) -> Compiled | None:
+    """The folder of compiled models for exactly this; ``None`` where none is wanted, or the runtime takes none."""
+    if options.cache_dir is None or not options.model_key or dialect.version_of(runtime) < (1, 21):
         return None
-    parts = (options.model_key[:16], runtime, options.model_format, options.compute_units, os.uname().release)
-    folder = options.cache_dir / "-".join(parts)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    parts = (options.model_key[:16], runtime, options.model_format, options.compute_units, system_build())
+    return Compiled(options.cache_dir, parts)
 
 
 def assignment(inner: Any) -> tuple[dict[str, int], int]:

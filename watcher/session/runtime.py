@@ -10,6 +10,7 @@ from typing import Any
 
 from watcher.errors import ConfigError, ModelError, SessionError
 from watcher.session import graph, provider
+from watcher.session.compiled import Compiled
 from watcher.session.provider import Options, Report
 
 _ERRORS_ONLY = 3
@@ -65,13 +66,17 @@ def load(path: Path, options: Options) -> Loaded:
     ort = runtime()
     chosen, note = provider.choose(options, ort.get_available_providers())
     if chosen == provider.CPU:
-        return _load_on(ort, path, options, (chosen, note))
+        return load_on(ort, path, options, (chosen, note))
     try:
-        return _load_on(ort, path, options, (chosen, note))
+        cache = provider.compiled(options.coreml, ort.__version__)
+        loaded = load_on(ort, path, options, (chosen, note), cache)
+        if cache is not None:
+            cache.good()
+        return loaded
     except SessionError as error:
         if options.provider == "coreml" and not options.allow_fallback:
             raise
-        return _load_on(
+        return load_on(
             ort,
             path,
             options,
@@ -79,7 +84,8 @@ def load(path: Path, options: Options) -> Loaded:
         )
 
 
-def _load_on(ort: Any, path: Path, options: Options, choice: tuple[str, str]) -> Loaded:
+def load_on(ort: Any, path: Path, options: Options, choice: tuple[str, str], cache: Compiled | None = None) -> Loaded:
+    """Open a network with the provider of ``choice`` (provider, note) alone; ``cache``: what it compiles."""
     chosen, note = choice
     settings = _settings(ort, options.threads)
     surface = None
@@ -88,7 +94,8 @@ def _load_on(ort: Any, path: Path, options: Options, choice: tuple[str, str]) ->
         surface = graph.understand(probe(path), options.input_px, path.name)
         for name, length in surface.free:
             settings.add_free_dimension_override_by_name(name, length)
-    inner = _create(ort, path, settings, provider.offers(chosen, options.coreml, ort.__version__))
+    folder = cache.begin() if cache is not None and chosen == provider.COREML else None
+    inner = _create(ort, path, settings, provider.offers(chosen, options.coreml, ort.__version__, folder))
     surface = graph.understand(graph.read(inner), options.input_px, path.name)
     nodes, partitions = provider.assignment(inner)
     report = Report(
