@@ -73,7 +73,7 @@ def test_schema_takes_the_shipped_file() -> None:
         "folders: [{inbox: a, after: never}]",
         "folders: [{inbox: a, output: {range: [1]}}]",
         "folders: [{inbox: a, recursive: yes}]",
-        "api: {enabled: true}",
+        "api: {enabled: 1}",
     ],
 )
 def test_schema_refuses_mistakes(text: str) -> None:

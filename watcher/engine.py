@@ -13,7 +13,7 @@ from collections.abc import Callable
 from watcher.clock import now_s
 from watcher.depth import Plan
 from watcher.effort import Effort
-from watcher.errors import SessionError, WatcherError
+from watcher.errors import SessionError, Unavailable, WatcherError
 from watcher.frame import Frame, Raw, Ready
 from watcher.handover import Handover
 from watcher.session import Report, SessionLike, Shape
@@ -29,7 +29,6 @@ class Engine:
         self.in_hand: tuple[Frame | None, float] | None = None
         self.report: Report | None = None
         self.effort = Effort(1)
-        self.unfinished: list[Frame] = []  # taken but not run, at a stop
         self._open_session = open_session
         self._plan_for = plan
         self._plan: Plan | None = None
@@ -92,7 +91,9 @@ class Engine:
         assert self._ready is not None
         while (ready := self._ready.take()) is not None:
             if self.stopping.is_set():
-                self.unfinished.append(ready.frame)
+                self._leave(ready.frame)
+                continue
+            if ready.frame.call is not None and not ready.frame.call.wanted():
                 continue
             began_s = now_s()
             self.in_hand = (ready.frame, began_s)
@@ -105,5 +106,11 @@ class Engine:
     def _drain(self) -> None:
         """After a failure the loaders must not wait for a taker for ever."""
         assert self._ready is not None
+        if self.in_hand is not None and self.in_hand[0] is not None:
+            self._leave(self.in_hand[0])
         while (ready := self._ready.take()) is not None:
-            self.unfinished.append(ready.frame)
+            self._leave(ready.frame)
+
+    def _leave(self, frame: Frame) -> None:
+        if frame.call is not None:
+            frame.call.answer(Unavailable("the daemon is stopping", "Try again when it runs."))

@@ -21,7 +21,7 @@ from watcher.course import Course
 from watcher.effort import Effort
 from watcher.errors import Blame, SourceChanged, VolumeTrouble, blame_of, explain, may_be_one_place
 from watcher.folder import Folder
-from watcher.frame import Frame, Outcome, Raw
+from watcher.frame import Call, Frame, Outcome, Raw, Reply
 from watcher.handover import Handover
 from watcher.journal import Journal, Patience
 from watcher.outbox import Output
@@ -114,7 +114,25 @@ class Finisher:
         finally:
             journal.close()
 
+    def _finish_call(self, number: int, raw: Raw, call: Call) -> None:
+        """The map of a picture that was sent goes back to whoever sent it; no file is written."""
+        began_s = now_s()
+        self.in_hand[number] = (raw.frame, began_s)
+        try:
+            made = render(raw, OutputSettings(**call.wishes, preview="none", sidecar=True), self._about())
+            call.answer(Reply(made[0].data, json.loads(made[-1].data)))
+            self.effort.note(number, now_s() - began_s)
+        except Exception as error:
+            if blame_of(error) is not Blame.FRAME:
+                raise
+            call.answer(error)
+        finally:
+            del self.in_hand[number]
+
     def _finish(self, journal: Journal, number: int, raw: Raw) -> None:
+        if raw.frame.call is not None:
+            self._finish_call(number, raw, raw.frame.call)
+            return
         folder, frame = self._course.folder_of(raw.frame), raw.frame
         began_s = now_s()
         self.in_hand[number] = (frame, began_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -55,8 +56,30 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a call: the file's bytes, and what was written down about its making."""
+
+    data: bytes
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A picture that somebody sent instead of dropping it: it has no file, and its map goes back to whoever sent it.
+
+    ``wishes`` are keys of the settings' ``output``, checked. ``answer`` is called once, from any thread, and must not
+    wait; ``wanted`` is False once nobody waits for the answer any more.
+    """
+
+    data: bytes
+    wishes: Mapping[str, Any]
+    answer: Callable[[Reply | Exception], None]
+    wanted: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
-    """A source that has settled and whose attempt is in the journal."""
+    """A source that has settled and whose attempt is in the journal; or, with a ``call``, a picture that was sent."""
 
     id: int
     source: Source
@@ -65,6 +88,7 @@ class Frame:
     attempt: int = 1
     alone: bool = False  # a suspect: nothing else may be in flight beside it
     patient: bool = True  # False: it has waited long enough; truncated now means failed
+    call: Call | None = None  # then id is 0, the source is only a name, and no journal knows it
 
     def __str__(self) -> str:
         return f"#{self.id} {self.source.rel}"

@@ -2,46 +2,84 @@
 
 A full handover blocks whoever gives, so a slow stage holds back the ones above it and nothing grows.
 It is closed from above: takers drain what is left and then get ``None``.
+
+It may have a second lane, for whoever must not wait: ``offer`` says at once whether there was room. The takers take
+from both lanes in turn, so that neither side can starve the other, however much it gives.
 """
 
 from __future__ import annotations
 
-import queue
+import threading
+from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-_END = object()
-
 
 class Handover(Generic[T]):
-    def __init__(self, capacity: int, on_take: Callable[[], None] | None = None) -> None:
-        """``on_take`` is rung by the taker whenever a place becomes free."""
-        self._queue: queue.Queue[object] = queue.Queue(capacity)
+    def __init__(self, capacity: int, on_take: Callable[[], None] | None = None, *, aside: int = 0) -> None:
+        """``on_take`` is rung by the taker whenever a place becomes free. ``aside``: places of the second lane."""
+        self._changed = threading.Condition()
+        self._lane: deque[T] = deque()
+        self._second: deque[T] = deque()
+        self._second_next = False
+        self._closed = False
         self._on_take = on_take
         self.capacity = capacity
+        self.aside = aside
 
     def __len__(self) -> int:
-        return self._queue.qsize()
+        """How many items are in the first lane."""
+        return len(self._lane)
+
+    @property
+    def waiting_aside(self) -> int:
+        return len(self._second)
 
     def full(self) -> bool:
-        return self._queue.full()
+        return len(self._lane) >= self.capacity
 
     def give(self, item: T) -> None:
         """Hand an item down; waits for a free place."""
-        self._queue.put(item)
+        with self._changed:
+            self._changed.wait_for(lambda: not self.full())
+            self._lane.append(item)
+            self._changed.notify_all()
+
+    def offer(self, item: T) -> bool:
+        """Hand an item down by the second lane, at once; False where that is full or the handover is closed."""
+        with self._changed:
+            if self._closed or len(self._second) >= self.aside:
+                return False
+            self._second.append(item)
+            self._changed.notify_all()
+            return True
+
+    def withdraw(self, item: T) -> bool:
+        """Take back what was offered, where nobody has taken it yet."""
+        with self._changed:
+            held = [other for other in self._second if other is not item]
+            found = len(held) < len(self._second)
+            self._second = deque(held)
+            return found
 
     def take(self) -> T | None:
         """The next item; waits for one. ``None`` once the handover is closed and empty, for every taker."""
-        item = self._queue.get()
-        if item is _END:
-            self._queue.put(_END)  # the next taker must see the end as well
-            return None
-        if self._on_take is not None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._lane or self._second or self._closed)
+            if not self._lane and not self._second:
+                return None
+            aside = bool(self._second) and (self._second_next or not self._lane)
+            item = (self._second if aside else self._lane).popleft()
+            self._second_next = not aside
+            self._changed.notify_all()
+        if self._on_take is not None and not aside:
             self._on_take()
-        return cast(T, item)
+        return item
 
     def close(self) -> None:
         """Nothing more will be given. Called once, by whoever joined all the givers."""
-        self._queue.put(_END)
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

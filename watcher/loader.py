@@ -17,9 +17,9 @@ from watcher.clock import now_s
 from watcher.config import Limits
 from watcher.course import Course
 from watcher.effort import Effort
-from watcher.errors import Blame, SourceChanged, SourceGone, Truncated, VolumeTrouble, blame_of, explain
+from watcher.errors import Blame, SourceChanged, SourceGone, Truncated, Unavailable, VolumeTrouble, blame_of, explain
 from watcher.folder import reason_of
-from watcher.frame import Float32, Frame, Outcome, Ready
+from watcher.frame import Call, Float32, Frame, Outcome, Ready
 from watcher.handover import Handover
 from watcher.journal import Journal, Patience
 
@@ -79,6 +79,8 @@ class Loader:
         journal = Journal(self._course.journal, Patience(self.stopping.wait, self._course.troubles.tell))
         try:
             while (frame := self._work.take()) is not None:
+                if frame.call is not None and not frame.call.wanted():
+                    continue
                 plan = None if self.stopping.is_set() else self._plan()
                 if plan is None:
                     self._give_back(journal, frame)
@@ -99,10 +101,27 @@ class Loader:
             journal.close()
 
     def _give_back(self, journal: Journal, frame: Frame) -> None:
+        if frame.call is not None:
+            frame.call.answer(Unavailable("the daemon is stopping", "Try again when it runs."))
+            return
         journal.give_back(frame.id)
         self._course.ended(frame, Outcome.GIVEN_BACK)
 
+    def _load_call(self, frame: Frame, call: Call, plan: depth.Plan) -> Ready | None:
+        """A picture that was sent: whatever is wrong with it is the answer, and nothing is written down."""
+        try:
+            loaded = load(call.data, plan, self._limits.max_pixels)
+        except Exception as error:
+            if blame_of(error) not in (Blame.FRAME, Blame.VOLUME):
+                raise
+            call.answer(error)
+            return None
+        facts = {"source": frame.source.rel, "source_bytes": len(call.data), **loaded.facts}
+        return Ready(frame, loaded.tensor, loaded.height_px, loaded.width_px, facts)
+
     def _load(self, journal: Journal, frame: Frame, plan: depth.Plan) -> Ready | None:
+        if frame.call is not None:
+            return self._load_call(frame, frame.call, plan)
         folder = self._course.folder_of(frame)
         try:
             taken = folder.inbox.read(frame.source, self._limits.max_file_mb * 1_000_000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -112,6 +111,7 @@ def retry(
     config: ConfigOption = None,
 ) -> int:
     """Bring failed pictures back into the inbox, by name or pattern, as if they had never been tried."""
+    from watcher import comeback
     from watcher import config as settings_room
     from watcher.quarantine import Quarantine
 
@@ -129,26 +129,10 @@ def retry(
     chosen = [(room, case) for room in rooms for case in room.chosen(patterns)]
     if not chosen:
         raise NoInput(f"no failed picture is called {', '.join(patterns)}", "`depth-watcher retry` lists them.")
-    journal_path = settings_room.state_dir(settings) / "journal.db"
     for room, case in chosen:
-        _forget(journal_path, case.inbox, case.rel)
-        typer.echo(f"back in the inbox: {printable(str(room.release(case)))}")
+        back = comeback.bring_back(settings_room.state_dir(settings), room, case)
+        typer.echo(f"back in the inbox: {printable(str(back))}")
     return ExitCode.DONE
-
-
-def _forget(journal_path: Path, inbox: Path, rel: str) -> None:
-    """First the journal, then the file: a daemon that sees the file must not know it as failed."""
-    from watcher.inbox import Inbox
-    from watcher.journal import Journal
-
-    if not journal_path.exists():
-        return
-    journal = Journal(journal_path)
-    try:
-        for key in set(Inbox(inbox, recursive=True).keys(rel)):
-            journal.forget(inbox, key)
-    finally:
-        journal.close()
 
 
 @verb

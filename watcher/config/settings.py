@@ -11,7 +11,17 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from watcher.config import presets
 from watcher.config.paths import DEFAULT_INBOX, beside
-from watcher.config.values import Address, AnyPath, LogFile, ModelName, NotYet, Range, Template, as_tuple
+from watcher.config.values import (
+    Address,
+    AnyPath,
+    HostAddress,
+    LogFile,
+    ModelName,
+    Range,
+    Template,
+    as_tuple,
+    is_loopback,
+)
 
 
 class Section(BaseModel):
@@ -206,15 +216,55 @@ class Log(Section):
 
 
 class Api(Section):
-    """The local service, which is not part of this version."""
+    """The local service: /predict, the status page, metrics."""
 
-    enabled: NotYet = Field(
-        default=False, description="Has to be false: the local service is not part of this version."
-    )
-    host: Literal["127.0.0.1", "::1", "localhost"] = Field(
-        default="127.0.0.1", description="Address of the service; loopback only."
+    enabled: bool = Field(default=False, description="Listen at all; false: no socket, nothing of it is loaded.")
+    host: HostAddress = Field(
+        default="127.0.0.1",
+        description="Address to listen on; anything but this machine's own needs expose: true.",
+        examples=["127.0.0.1"],
     )
     port: int = Field(default=8765, ge=1, le=65535, description="Port of the service.")
+    expose: bool = Field(
+        default=False, description="Allow a host that other machines reach; they need the token for everything."
+    )
+    names: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = Field(
+        default=(),
+        description="Further names that a request may address the service by; others are refused.",
+        examples=[["studio.local"]],
+    )
+    require_token: bool = Field(
+        default=False, description="Ask for the token of the state folder also on this machine, /healthz excepted."
+    )
+    backlog: int = Field(default=16, ge=1, le=1000, description="Pictures that may wait; one more is answered 429.")
+    max_mb: int = Field(
+        default=100, ge=1, le=10_000, description="Megabytes (1,000,000 bytes) of the largest picture that is taken."
+    )
+    timeout_s: float = Field(
+        default=60.0, ge=0.1, le=3600, description="Seconds after which a picture that is not done is answered 503."
+    )
+    frame_file: AnyPath | None = Field(
+        default=None,
+        description="The picture that an empty POST to /predict stands for; needs map_file.",
+        examples=["tmp/frame.jpg"],
+    )
+    map_file: AnyPath | None = Field(
+        default=None,
+        description="Where an empty POST to /predict puts its map; needs frame_file.",
+        examples=["tmp/depth.jpg"],
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Api:
+        if (self.frame_file is None) != (self.map_file is None):
+            raise ValueError("frame_file and map_file belong together: give both, or neither")
+        if self.frame_file is not None and self.frame_file == self.map_file:
+            raise ValueError("map_file would replace frame_file; give it another name")
+        if self.map_file is not None and self.map_file.suffix.lower() not in (".jpg", ".png"):
+            raise ValueError("map_file has to end with .jpg or .png")
+        if not self.expose and not is_loopback(self.host):
+            raise ValueError(f"host {self.host} can be reached by other machines; add expose: true if that is meant")
+        return self
 
 
 def _one_folder() -> tuple[Folder, ...]:
@@ -231,7 +281,7 @@ class Settings(Section):
     model: Model = Field(default_factory=lambda: Model(), description="The network and what runs it.")
     limits: Limits = Field(default_factory=lambda: Limits(), description="Where patience ends.")
     log: Log = Field(default_factory=lambda: Log(), description="What is told, and where.")
-    api: Api = Field(default_factory=lambda: Api(), description="The local service, which is not part of this version.")
+    api: Api = Field(default_factory=lambda: Api(), description="The local service.")
     state_dir: AnyPath | None = Field(
         default=None,
         description="Folder of journal, lock and caches; null: the user's data folder.",

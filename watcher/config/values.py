@@ -5,6 +5,7 @@ Every refusal is a ``ValueError`` whose words complete the sentence "found X: â€
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from pathlib import Path
 from string import Formatter
@@ -73,9 +74,17 @@ def checked_address(value: str) -> str:
     return value
 
 
-def not_yet(value: bool) -> bool:
-    if value:
-        raise ValueError("the local service is not part of this version")
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    return host == "localhost" or ipaddress.ip_address(host).is_loopback
+
+
+def checked_host(value: str) -> str:
+    if value != "localhost":
+        try:
+            ipaddress.ip_address(value)
+        except ValueError:
+            raise ValueError("this has to be an address in numbers, or localhost") from None
     return value
 
 
@@ -101,4 +110,4 @@ Range = Annotated[
 Template = Annotated[str, AfterValidator(checked_template)]
 ModelName = Annotated[str, AfterValidator(checked_model)]
 Address = Annotated[str, AfterValidator(checked_address)]
-NotYet = Annotated[bool, AfterValidator(not_yet), WithJsonSchema({"const": False})]
+HostAddress = Annotated[str, AfterValidator(checked_host)]

@@ -1,7 +1,7 @@
 """Daemon: one process, one lock, and the order in which everything starts and stops.
 
-Start:  locks → journal → recovery → leftovers → engine, loader, finisher, intake → watch
-Stop:   watch → intake → loader → engine → finisher → what is left is given back → locks
+Start:  locks → journal → recovery → leftovers → engine, loader, finisher, intake → watch → service
+Stop:   watch → service → intake → loader → engine → finisher → what is left is given back → locks
 
 Signal handlers only set a flag; the main thread, which waits here, does the rest.
 """
@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from watcher import __version__, config, cores, durable, memory, recovery, settle, status, volume
 from watcher.clock import now_s, stamp
@@ -31,6 +32,9 @@ from watcher.journal import Journal
 from watcher.loader import Loader
 from watcher.network import Network
 from watcher.watch import Root, Watch
+
+if TYPE_CHECKING:
+    from watcher.web.service import Service
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +72,7 @@ class Daemon:
         self._access = Access([folder.inbox for folder in settings.folders], self._troubles.tell)
         self._guard = MemoryGuard(settings.limits.max_memory_mb, memory.physical_bytes())
         self._overgrown = ""
+        self._service: Service | None = None
         self.network = Network(settings)
         self.folders = tuple(Folder(i, folder, self.network.name) for i, folder in enumerate(settings.folders))
 
@@ -97,6 +102,7 @@ class Daemon:
             self._teller = Teller(self.state_dir, self._rooms, self.network, journal, inboxes=inboxes)
             self._teller.tell = self._tell
             self._start()
+            self._open_service()
             self._wait()
             return self._stop(journal)
         finally:
@@ -108,8 +114,9 @@ class Daemon:
         polled = frozenset(folder.index for folder in self.folders if self._is_polled(folder))
         course = Course(self.folders, self.state_dir / JOURNAL_FILE, self._ended, self._troubles, self._bell.ring)
         loaders, finishers = cores.pools(cores.usable(), accelerated=self.network.accelerated)
+        pace = Pace(settle.Rules(watch.settle_s, patience_s), watch.rescan_s, polled)
         rooms = Rooms(
-            Intake(course, Pace(settle.Rules(watch.settle_s, patience_s), watch.rescan_s, polled)),
+            Intake(course, pace, calls=self.settings.api.backlog),
             Loader(course, limits, threads=loaders),
             Engine(self.network.open, self.network.plan),
             Finisher(course, lambda: self.network.about(rooms.engine.report), threads=finishers),
@@ -136,6 +143,14 @@ class Daemon:
         self._watch.start()
         self._teller.show(self._condition(), now=True)
         log.info("depth-watcher %s started, process %d", __version__, os.getpid())
+
+    def _open_service(self) -> None:
+        """Where the settings ask for it; nothing of it is loaded otherwise."""
+        if self.settings.api.enabled and not self._once:
+            from watcher.web.service import open_service
+
+            about = {"licence": self.network.licence}
+            self._service = open_service(self.settings, self._rooms.intake, lambda: about, self._troubles.tell)
 
     # -- waiting --------------------------------------------------------------------------------------------------
 
@@ -188,9 +203,9 @@ class Daemon:
         if troubles:
             more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
             return Condition("degraded", troubles[0] + more)
-        return (
-            Condition("starting", "the model is being loaded") if self._rooms.engine.loading else Condition("running")
-        )
+        if self._rooms.engine.loading:
+            return Condition("starting", "the model is being loaded")
+        return Condition("running", "paused: frames wait in the inbox" if self._rooms.intake.paused else "")
 
     def _check_limits(self) -> float:
         """End the process when a call has taken too long; returns seconds until that can next be so."""
@@ -244,6 +259,8 @@ class Daemon:
 
         rooms = self._rooms
         self._watch.stop()
+        if self._service is not None and not self._service.stop(now_s() + left_s() / 2):
+            log.warning("the local service did not end in time")
         rooms.loader.stopping.set()
         rooms.finisher.stopping.set()
         rooms.engine.give_up_waiting()

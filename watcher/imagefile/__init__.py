@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .picture import Array, Picture
 from .reading import decode
-from .showing import COLOURS, contact_sheet, preview
+from .showing import COLOURS, contact_sheet, preview, thumbnail
 from .sniff import HEAD_BYTES, NAMES, claims_picture, sniff
 from .wholeness import wholeness
 from .writing import FORMATS, encode, extension, read_facts
@@ -27,5 +27,6 @@ __all__ = [
     "preview",
     "read_facts",
     "sniff",
+    "thumbnail",
     "wholeness",
 ]

@@ -62,6 +62,16 @@ def _row(picture: Array, map_: Array, column: int) -> Array:
     return np.asarray(np.concatenate((gap, fitted[0], gap, fitted[1], gap), axis=1))
 
 
+def thumbnail(pixels: Array, most_px: int) -> bytes:
+    """A JPEG no larger than ``most_px`` on either side, of (H, W) or (H, W, 3) RGB, uint8, uint16 or float 0..1."""
+    import cv2
+
+    scale = min(1.0, most_px / max(pixels.shape[:2]))
+    size = max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[0] * scale))
+    small = _eight_bits(np.asarray(cv2.resize(np.ascontiguousarray(pixels), size, interpolation=cv2.INTER_AREA)))
+    return _jpeg(small if small.ndim == 3 else np.repeat(small[..., None], 3, axis=2))
+
+
 def _eight_bits(map01: Array) -> Array:
     if map01.dtype == np.uint8:
         return np.ascontiguousarray(map01)

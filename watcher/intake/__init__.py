@@ -45,11 +45,13 @@ Mail = str | tuple[Frame, Outcome] | _Stop | _Rescan | _Room
 
 
 class Intake:
-    def __init__(self, course: Course, pace: Pace) -> None:
+    def __init__(self, course: Course, pace: Pace, *, calls: int = 0) -> None:
+        """``calls``: how many pictures that were sent may wait beside the work queue."""
         self._mail: queue.SimpleQueue[Mail] = queue.SimpleQueue()
-        self.work: Handover[Frame] = Handover(2, on_take=lambda: self._mail.put(_Room()))
+        self.work: Handover[Frame] = Handover(2, on_take=lambda: self._mail.put(_Room()), aside=calls)
         self.idle = threading.Event()
         self._stopping = threading.Event()
+        self._paused = threading.Event()
         self.on_change: Callable[[], None] = lambda: None
         self.failure: BaseException | None = None
         self._course = course
@@ -87,6 +89,21 @@ class Intake:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
+    def pause(self, on: bool) -> None:
+        """Hand nothing more on until told otherwise; what is in work is finished. Not remembered after a stop."""
+        (self._paused.set if on else self._paused.clear)()
+        self._mail.put(_Room())
+        self.on_change()
+
+    @property
+    def paused(self) -> bool:
+        return self._paused.is_set()
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the guilty one of a crash is still looked for: then frames run alone, with nothing beside them."""
+        return self._finder is None or bool(self._finder.suspects)
+
     @property
     def waiting(self) -> int:
         return self._finder.waiting if self._finder else 0
@@ -100,9 +117,10 @@ class Intake:
     def _run(self) -> None:
         journal = Journal(self._course.journal)
         try:
-            finder = self._finder = Finder(self._course, journal, self._pace)
+            finder = Finder(self._course, journal, self._pace)
             journal.patience = Patience(self._stopping.wait, self._course.troubles.tell)
             finder.remember()
+            self._finder = finder
             while self._turn(finder, journal):
                 pass
         except VolumeTrouble:
@@ -168,7 +186,7 @@ class Intake:
     # -- handing on -----------------------------------------------------------------------------------------------
 
     def _hand_on(self, finder: Finder, journal: Journal) -> None:
-        while not self.work.full():
+        while not self.work.full() and not self._paused.is_set():
             entry = finder.backlog.next_settled()
             if entry is None:
                 return

@@ -108,6 +108,15 @@ class Journal:
         )
         return [row_of(row) for row in rows]
 
+    @patiently
+    def last_done(self, most: int = 12) -> list[tuple[Row, list[str]]]:
+        """The last sources that became maps, newest first, and the files that each gave, the map first."""
+        rows = self._db.execute(
+            f"SELECT {COLUMNS}, maps FROM frames WHERE state = 'done' AND size >= 0 ORDER BY ended_at DESC LIMIT ?",
+            (most,),
+        )
+        return [(row_of(row[:-1]), json.loads(row[-1] or "[]")) for row in rows]
+
     # -- writing --------------------------------------------------------------------------------------------------
 
     @patiently

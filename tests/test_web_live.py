@@ -1,0 +1,338 @@
+"""The local service with a real daemon: the same way as files, and the four preloaded workers of the question."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from conftest import PROJECT, Home, make_picture
+from living import Life
+from waiting import until
+
+JPEG = "image/jpeg"
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def ask(port: int, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, str], bytes]:
+    """(status, headers in lower case, body) of one request; underscores in header names are hyphens."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
+        line.request(method, path, body or None, {key.replace("_", "-"): value for key, value in headers.items()})
+        answer = line.getresponse()
+        return answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read()
+
+
+@pytest.fixture
+def life(home: Home, tmp_path: Path) -> Iterator[Life]:
+    one = Life(home, tmp_path)
+    yield one
+    one.bury()
+
+
+@contextmanager
+def served(life: Life, **api: Any) -> Iterator[int]:
+    """A daemon with the service on, until the end of the block; its port."""
+    port = int(api.pop("port", 0)) or free_port()
+    fake = api.pop("fake", {})
+    life.settle(api={"enabled": True, "port": port, **api})
+    with life.running(**fake):
+        until(lambda: life.told().state in ("running", "degraded"), what=life.log())
+        until(lambda: listens(port), what=life.log())
+        yield port
+
+
+def photo(life: Life, name: str = "a.jpg", size: tuple[int, int] = (64, 48)) -> bytes:
+    return make_picture(life.place / "sent" / name, size, "noise").read_bytes()
+
+
+def test_a_sent_picture_gives_the_map_of_the_folder(life: Life) -> None:
+    """The map that /predict answers has the values of the map that the folder gives for the same picture."""
+    data = photo(life)
+    with served(life) as port:
+        status, headers, body = ask(port, "POST", "/predict?name=a.jpg", data, Content_Type=JPEG)
+        (life.inbox / "a.jpg").write_bytes(data)
+        life.await_done(1)
+    assert (status, headers["content-type"]) == (200, "image/png"), body
+    assert headers["x-depth-model"] == "starter"
+    assert float(headers["x-depth-raw-min"]) < float(headers["x-depth-raw-max"])
+    sent = cv2.imdecode(np.frombuffer(body, np.uint8), cv2.IMREAD_UNCHANGED)
+    dropped = cv2.imread(str(life.outbox / "a_depth.png"), cv2.IMREAD_UNCHANGED)
+    assert sent is not None
+    assert sent.dtype == np.uint16
+    assert dropped is not None
+    assert np.array_equal(sent, dropped)
+
+
+def test_what_is_sent_leaves_nothing(life: Life) -> None:
+    """A sent picture needs no inbox: no file, no row, no place in the counts of the folders."""
+    with served(life) as port:
+        assert ask(port, "POST", "/predict", photo(life))[0] == 200
+        counts = json.loads(ask(port, "GET", "/api/status")[2])["counts"]
+    assert counts == {"seen": 0, "waiting": 0, "in_flight": 0, "done": 0, "failed": 0, "ignored": 0}
+    assert life.maps() == []
+
+
+def test_broken_pictures_are_told_what_is_wrong(life: Life) -> None:
+    """415 for what is no picture, 422 for a damaged one, and the daemon answers the next one."""
+    with served(life) as port:
+        assert ask(port, "POST", "/predict", b"hello")[0] == 415
+        status, _, body = ask(port, "POST", "/predict", photo(life)[:900])
+        assert (status, json.loads(body)["error"]["code"]) == (422, "truncated")
+        assert ask(port, "POST", "/predict", b"x" * 1_200_000)[0] == 415
+        assert ask(port, "POST", "/predict", photo(life))[0] == 200
+    assert life.told().counts.failed == 0
+
+
+def test_too_large_is_refused_before_it_is_read(life: Life) -> None:
+    """A body beyond api.max_mb is answered 413."""
+    with served(life, max_mb=1) as port:
+        assert ask(port, "POST", "/predict", b"\xff\xd8\xff" + b"x" * 1_300_000)[0] == 413
+
+
+def test_the_request_of_the_question(life: Life) -> None:
+    """An empty POST makes map_file of frame_file, and needs both settings; no other file can be named."""
+    frame, made = life.place / "tmp" / "frame.jpg", life.place / "tmp" / "depth.jpg"
+    make_picture(frame, (64, 48))
+    with served(life, frame_file=str(frame), map_file=str(made)) as port:
+        assert ask(port, "POST", "/predict")[0] == 200
+        depth = cv2.imread(str(made), cv2.IMREAD_UNCHANGED)
+        assert depth is not None
+        assert depth.shape == (48, 64)
+        frame.unlink()
+        assert ask(port, "POST", "/predict")[0] == 404
+    with served(life) as port:
+        assert ask(port, "POST", "/predict")[0] == 400
+
+
+def test_off_means_off(life: Life) -> None:
+    """With api.enabled false nothing listens, no socket appears, and flask is not even imported."""
+    life.settle()
+    with life.running():
+        assert not (life.state / "api.sock").exists()
+        assert not (life.state / "api-token").exists()
+    script = (
+        "import sys; from watcher import daemon, cli, web; from watcher.cli import working, looking;"
+        " print([m for m in ('flask', 'waitress', 'werkzeug') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_secrets_are_for_the_user_alone(life: Life) -> None:
+    """Token and socket have mode 0600; the socket is gone after a stop, and a stale one does not stand in the way."""
+    with served(life):
+        for name in ("api.sock", "api-token"):
+            assert stat.S_IMODE(os.stat(life.state / name).st_mode) == 0o600
+    assert not (life.state / "api.sock").exists()
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(life.state / "api.sock"))
+    with served(life) as port:
+        assert ask(port, "GET", "/healthz")[0] == 200
+
+
+def test_a_port_that_is_taken(life: Life) -> None:
+    """Another program on the port: the folders go on, and the status says what stands in the way."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with served(life, port=other.getsockname()[1]):
+            until(lambda: "cannot listen" in life.told().reason)
+            make_picture(life.inbox / "a.jpg")
+            life.await_done(1)
+
+
+def send(port: int, data: bytes) -> socket.socket:
+    """A request whose answer is not waited for."""
+    line = socket.create_connection(("127.0.0.1", port), timeout=60)
+    head = f"POST /predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(data)}\r\n\r\n"
+    line.sendall(head.encode() + data)
+    return line
+
+
+def measured(port: int) -> dict[str, float]:
+    lines = ask(port, "GET", "/metrics")[2].decode().splitlines()
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+
+
+def test_full_slow_and_gone(life: Life) -> None:
+    """A full backlog is 429, a late map 503, both with Retry-After; who goes away frees the place; then all is well."""
+    gate = life.place / "gate"
+    data = photo(life)
+    most = 2 + 12  # the backlog, and what fits into the stages below it
+    gate.touch()
+    with served(life, backlog=2, timeout_s=3, fake={"session": "hang", "gate": str(gate)}) as port:
+        gate.unlink()
+        lines = [send(port, data) for _ in range(most)]
+        until(lambda: measured(port)["depth_watcher_calls_waiting"] == 2)
+        status, headers, _ = ask(port, "POST", "/predict", data)
+        assert (status, int(headers["retry-after"]) >= 1) == (429, True)
+        for line in lines:
+            line.close()
+        until(lambda: measured(port)["depth_watcher_calls_waiting"] == 0)
+        status, headers, body = ask(port, "POST", "/predict", data)
+        assert (status, json.loads(body)["error"]["code"]) == (503, "timeout")
+        assert int(headers["retry-after"]) >= 1
+        gate.touch()
+        assert ask(port, "POST", "/predict", data)[0] == 200
+        found = measured(port)
+    assert found['depth_watcher_calls_total{outcome="gone"}'] >= 2
+    assert found['depth_watcher_calls_total{outcome="done"}'] == 1
+
+
+def test_files_and_calls_take_turns(life: Life) -> None:
+    """With a folder full of files, sent pictures are answered long before the folder is done, and files go on too."""
+    with served(life, fake={"session": "hang"}) as port:
+        for number in range(200):
+            make_picture(life.inbox / f"{number}.png", (400, 300))
+        until(lambda: life.told().counts.done >= 1)
+        data = photo(life)
+        for _ in range(10):
+            assert ask(port, "POST", "/predict", data)[0] == 200
+        assert life.told().counts.done < 200
+        life.await_done(200)
+
+
+def test_pause_and_resume(life: Life) -> None:
+    """A pause leaves files in the inbox and answers sent pictures; a resume does what waited."""
+    with served(life) as port:
+        assert ask(port, "POST", "/api/pause")[0] == 200
+        make_picture(life.inbox / "a.png")
+        until(lambda: life.told().counts.waiting == 1)
+        assert "paused" in life.told().reason
+        assert ask(port, "POST", "/predict", photo(life))[0] == 200
+        assert life.maps() == []
+        assert ask(port, "POST", "/api/resume")[0] == 200
+        life.await_done(1)
+
+
+def test_retry_brings_back_by_exact_name_only(life: Life) -> None:
+    """Retry takes the name of a failed picture, no pattern and no path."""
+    with served(life) as port:
+        (life.inbox / "bad.jpg").write_bytes(b"no picture")
+        until(lambda: life.told().counts.failed == 1)
+        for name in ("*", "../failed/bad.jpg", str(life.failed / "bad.jpg"), "bad"):
+            status, _, _ = ask(
+                port, "POST", "/api/retry", json.dumps({"name": name}).encode(), Content_Type="application/json"
+            )
+            assert status == 404
+        (life.failed / "bad.jpg").write_bytes(photo(life))
+        body = json.dumps({"name": "bad.jpg"}).encode()
+        assert ask(port, "POST", "/api/retry", body, Content_Type="application/json")[0] == 200
+        life.await_done(1)
+        page = json.loads(ask(port, "GET", "/api/page")[2])
+        assert [entry["name"] for entry in page["maps"]] == ["bad.jpg"]
+        row = page["maps"][0]["id"]
+        for side in ("map", "picture"):
+            status, headers, small = ask(port, "GET", f"/api/thumbnail/{row}/{side}")
+            assert (status, headers["content-type"], small[:2]) == (200, JPEG, b"\xff\xd8")
+        assert ask(port, "GET", f"/api/thumbnail/{row + 1}/map")[0] == 404
+
+
+def test_events_are_pushed(life: Life) -> None:
+    """The page's events tell a change within seconds, and keep nobody from stopping."""
+    with served(life) as port, closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as line:
+        line.request("GET", "/api/events")
+        answer = line.getresponse()
+        assert answer.getheader("content-type", "").startswith("text/event-stream")
+        assert b'"maps": []' in answer.readline()
+        make_picture(life.inbox / "a.png")
+        until(lambda: b'"a.png"' in answer.readline())
+
+
+# --- the question: gunicorn, four workers, preload -------------------------------------------------------------------
+
+
+@contextmanager
+def gunicorn(life: Life, workers: int = 4) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    port = free_port()
+    app = f"watcher.web:create_app('{life.file}')"
+    words = ["-m", "gunicorn", app, "--preload", "--workers", str(workers), "--bind", f"127.0.0.1:{port}"]
+    with (life.place / "gunicorn.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, *words, "--no-control-socket"],
+            env=life.home.env,
+            stdout=log,
+            stderr=log,
+            cwd=PROJECT,
+            text=True,
+        )
+    try:
+        until(lambda: listens(port), 30, "gunicorn")
+        yield port, process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as line:
+        return line.connect_ex(("127.0.0.1", port)) == 0
+
+
+def children(pid: int) -> set[int]:
+    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts the workers in /proc")
+def test_four_preloaded_workers_answer_a_thousand_requests(life: Life) -> None:
+    """1 000 requests, 32 at a time, mixed sizes, 5 % broken: each answered rightly, no worker lost, one session."""
+    sizes = [(64, 48), (200, 150), (320, 240), (31, 77)]
+    good = [photo(life, f"{w}x{h}.jpg", (w, h)) for w, h in sizes]
+    broken = [b"not a picture", good[2][: len(good[2]) // 2]]
+
+    with served(life, backlog=64), gunicorn(life) as (port, process):
+        until(lambda: len(children(process.pid)) == 4)
+        before = children(process.pid)
+
+        def one(number: int) -> tuple[int, bool]:
+            if number % 20 == 0:
+                status, _, _ = ask(port, "POST", "/predict", broken[number // 20 % 2])
+                return status, status in (415, 422)
+            which = number % len(sizes)
+            status, _, body = ask(port, "POST", "/predict", good[which])
+            made = cv2.imdecode(np.frombuffer(body, np.uint8), cv2.IMREAD_UNCHANGED) if status == 200 else None
+            return status, made is not None and made.shape == sizes[which][::-1]
+
+        with ThreadPoolExecutor(32) as pool:
+            answers = list(pool.map(one, range(1000)))
+        assert all(right for _, right in answers), Counter(answers)
+        assert Counter(status for status, _ in answers) == {200: 950, 415: 25, 422: 25}
+        assert children(process.pid) == before
+        metrics = ask(port, "GET", "/metrics")[2].decode()
+        assert 'depth_watcher_calls_total{outcome="done"} 950' in metrics
+    assert life.log().count("loaded in") == 1
+    threads = {thread.name for thread in threading.enumerate()}
+    assert not any(name.startswith("engine") for name in threads)
+
+
+def test_without_the_daemon_workers_say_so(life: Life) -> None:
+    """A front without a daemon answers 503 and is well again when the daemon is."""
+    life.settle(api={"enabled": True, "port": free_port()})
+    with gunicorn(life, 1) as (port, _):
+        status, _, body = ask(port, "GET", "/healthz")
+        assert (status, json.loads(body)["state"]) == (503, "stopped")
+        assert ask(port, "POST", "/predict", photo(life))[0] == 503
+        with served(life):
+            until(lambda: ask(port, "GET", "/healthz")[0] == 200)
+            assert ask(port, "POST", "/predict", photo(life))[0] == 200

@@ -1,0 +1,108 @@
+"""Service: the fronts inside the daemon: waitress for HTTP, the local socket for servers of other processes.
+
+Starts after the rooms, stops before them. One thread runs waitress' loop, which reads requests and so never gives a
+thread to a slow client; its pool waits at the desk.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from waitress.server import create_server
+
+from watcher import config
+from watcher.clock import now_s
+from watcher.web.app import make_app
+from watcher.web.desk import Desk, Entrance
+from watcher.web.near import SocketServer
+from watcher.web.token import Token
+
+log = logging.getLogger(__name__)
+
+_BEYOND_BACKLOG = 24  # threads for what is in work, the streams, and for saying no
+_HEADER_BYTES = 16_384
+_SILENT_S = 20  # a connection on which nothing moves for so long is closed
+_FORM_BYTES = 100_000
+
+
+class Service:
+    def __init__(self, settings: config.Settings, entrance: Entrance, about: Callable[[], Mapping[str, Any]]) -> None:
+        """Binds the port. Raises ``OSError`` where that is taken."""
+        api, state_dir = settings.api, config.state_dir(settings)
+        most = api.max_mb * 1_000_000
+        self._desk = Desk(settings, entrance, about)
+        self._socket = SocketServer(state_dir, self._desk, most)
+        token = Token(state_dir)
+        token.make()
+        threads = api.backlog + _BEYOND_BACKLOG
+        self._server: Any = create_server(
+            make_app(api, self._desk, token, closed=self._desk.closed),
+            map={},
+            host="127.0.0.1" if api.host == "localhost" else api.host,
+            port=api.port,
+            threads=threads,
+            connection_limit=threads + 64,
+            channel_timeout=_SILENT_S,
+            cleanup_interval=5,
+            asyncore_loop_timeout=5,
+            max_request_header_size=_HEADER_BYTES,
+            max_request_body_size=most + _FORM_BYTES,
+            channel_request_lookahead=1,
+            clear_untrusted_proxy_headers=True,
+            ident=None,
+        )
+        self._thread = threading.Thread(target=self._run, name="api", daemon=True)
+        self._where = f"http://{api.host}:{api.port}/" if ":" not in api.host else f"http://[{api.host}]:{api.port}/"
+        if api.expose:
+            log.warning(
+                "%s may be reached by other machines: whoever has the token sees and sends pictures", self._where
+            )
+
+    def start(self) -> None:
+        """Raises ``OSError`` where the local socket cannot be made."""
+        self._socket.start()
+        self._thread.start()
+        log.info("the local service is at %s", self._where)
+
+    def stop(self, until_s: float) -> bool:
+        """Whoever waits is answered 503; True when all its threads have ended by then."""
+        self._desk.closed.set()
+        ended = self._socket.stop(until_s)
+        if self._thread.ident is None:
+            self._server.close()
+            return ended
+        self._server.task_dispatcher.shutdown(timeout=max(0.1, until_s - now_s() - 0.5))
+        self._server.trigger.pull_trigger(self._close)
+        self._thread.join(max(0.0, until_s - now_s()))
+        return ended and not self._thread.is_alive()
+
+    def _close(self) -> None:
+        from waitress import wasyncore
+
+        wasyncore.close_all(self._server._map, ignore_all=True)
+
+    def _run(self) -> None:
+        try:
+            self._server.run()
+        except Exception:
+            log.exception("the local service ended by an error that nobody expected")
+
+
+def open_service(
+    settings: config.Settings,
+    entrance: Entrance,
+    about: Callable[[], Mapping[str, Any]],
+    tell: Callable[[str, str | None], None],
+) -> Service | None:
+    """The service, running; a port that is taken is told as a trouble, and the folders go on without."""
+    service = None
+    try:
+        service = Service(settings, entrance, about)
+        service.start()
+    except OSError as error:
+        where = f"{settings.api.host}:{settings.api.port}"
+        tell("api", f"the local service cannot listen on {where}: {error.strerror or error}")
+    return service
