@@ -105,10 +105,9 @@ def test_broken_pictures_are_told_what_is_wrong(life: Life) -> None:
 
 def test_too_large_is_refused_before_it_is_read(life: Life) -> None:
     """A body beyond api.max_mb is answered 413."""
-    with served(life, max_mb=1) as port:
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as line:
-            line.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1300000\r\n\r\n")
-            assert line.recv(100).startswith(b"HTTP/1.1 413")
+    with served(life, max_mb=1) as port, socket.create_connection(("127.0.0.1", port), timeout=20) as line:
+        line.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1300000\r\n\r\n")
+        assert line.recv(100).startswith(b"HTTP/1.1 413")
 
 
 def test_the_request_of_the_question(life: Life) -> None:
