@@ -3,7 +3,8 @@
 ``FAKE_SESSION`` and ``FAKE_DECODER`` say what happens to a picture that is poisoned: a red one for the session, one
 that has the word ``poison`` in its file for the decoder. Every other picture is done at once by a trivial network.
 ``FAKE_LOADING`` says what happens while the network is loaded. With ``FAKE_WATCH=deaf`` no event is ever heard.
-``FAKE_GATE`` names a file without which no run returns.
+``FAKE_LEAK`` is how many megabytes each run of the network leaves behind. ``FAKE_GATE`` names a file without which no
+run returns.
 """
 
 from __future__ import annotations
@@ -37,12 +38,23 @@ def leave() -> None:
     os._exit(3)
 
 
+_heap: list[object] = []
+
+
+def grow() -> None:
+    """Take memory, and never stop."""
+    while True:
+        _heap.append(np.ones(10_000_000, np.uint8))
+        threading.Event().wait(0.05)
+
+
 ENDS: dict[str, Callable[[], object]] = {
     "segv": lambda: ctypes.string_at(0),
     "abort": os.abort,
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "exit": leave,
     "hang": hang,
+    "grow": grow,
 }
 
 
@@ -72,6 +84,9 @@ def answer(tensor: Float32) -> Float32:
     while gate and not os.path.exists(gate):
         threading.Event().wait(0.01)
     made = mean_of_channels(tensor)
+    if os.environ.get("FAKE_LEAK"):
+        _heap.append(np.ones(int(os.environ["FAKE_LEAK"]) * 1_000_000, np.uint8))
+        threading.Event().wait(0.8)
     how = os.environ.get("FAKE_SESSION", "")
     if float(tensor[0, 0].mean() - tensor[0, 2].mean()) < 0.5:
         return made

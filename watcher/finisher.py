@@ -76,6 +76,7 @@ class Finisher:
     def __init__(self, course: Course, about: Callable[[], Mapping[str, Any]], *, threads: int = 2) -> None:
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
+        self.guilty: Frame | None = None  # in hand when a thread failed
         self.in_hand: dict[int, tuple[Frame, float]] = {}
         self.effort = Effort(threads)
         self.done_at_s: deque[float] = deque(maxlen=240)
@@ -102,6 +103,7 @@ class Finisher:
     def _run(self, number: int) -> None:
         assert self._raw is not None
         journal = Journal(self._course.journal, Patience(self.stopping.wait, self._course.troubles.tell))
+        raw: Raw | None = None
         try:
             while (raw := self._raw.take()) is not None:
                 self._finish(journal, number, raw)
@@ -109,7 +111,7 @@ class Finisher:
             pass  # a stop came while the journal's disk was away; the next start sorts out what was in hand
         except BaseException as error:
             log.exception("a finisher ended by an error that nobody expected")
-            self.failure = error
+            self.failure, self.guilty = error, raw.frame if raw else None
             self._course.alarm()
         finally:
             journal.close()

@@ -50,6 +50,7 @@ class Loader:
         self.ready: Handover[Ready] = Handover(3)
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
+        self.guilty: Frame | None = None  # in hand when a thread failed
         self.in_hand: dict[int, tuple[Frame, float]] = {}  # thread number → (frame, since)
         self.effort = Effort(threads)
         self._course = course
@@ -77,6 +78,7 @@ class Loader:
     def _run(self, number: int) -> None:
         assert self._work is not None
         journal = Journal(self._course.journal, Patience(self.stopping.wait, self._course.troubles.tell))
+        frame: Frame | None = None
         try:
             while (frame := self._work.take()) is not None:
                 if frame.call is not None and not frame.call.wanted():
@@ -95,7 +97,7 @@ class Loader:
             pass  # a stop came while the journal's disk was away; the next start sorts out what was in hand
         except BaseException as error:
             log.exception("a loader ended by an error that nobody expected")
-            self.failure = error
+            self.failure, self.guilty = error, frame if frame else None
             self._course.alarm()
         finally:
             journal.close()

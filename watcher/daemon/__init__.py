@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from watcher import __version__, config, cores, durable, memory, recovery, settle, status, volume
-from watcher.clock import now_s, stamp
+from watcher.clock import now_s, stamp, wall_s
 from watcher.course import Course, Troubles
 from watcher.daemon.beginning import Access
-from watcher.daemon.limits import Hand, MemoryGuard, hands
+from watcher.daemon.limits import Hand, MemoryGuard, Nap, hands
 from watcher.daemon.telling import HEARTBEAT_S, Condition, Rooms, Tally, Teller
 from watcher.daemon.waking import Bell
 from watcher.engine import Engine
@@ -72,6 +72,7 @@ class Daemon:
         self._access = Access([folder.inbox for folder in settings.folders], self._troubles.tell)
         self._guard = MemoryGuard(settings.limits.max_memory_mb, memory.physical_bytes())
         self._overgrown = ""
+        self._nap = Nap(now_s(), wall_s())
         self._service: Service | None = None
         self.network = Network(settings)
         self.folders = tuple(Folder(i, folder, self.network.name) for i, folder in enumerate(settings.folders))
@@ -170,6 +171,7 @@ class Daemon:
                 self.network.announce(report)
             self._check_watch()
             self._check_memory()
+            self._check_sleep()
             if not self._once:
                 self._access.look()
             if self._bell.asked:
@@ -198,6 +200,12 @@ class Daemon:
             self._memory_seen_s = now_s()
             self._overgrown = self._guard.look(memory.resident_bytes())
 
+    def _check_sleep(self) -> None:
+        """A machine that slept may have missed events; the clock that only grows did not see the time go by."""
+        if self._nap.over(now_s(), wall_s()) and not self._once:
+            log.info("the machine slept, or its clock was set; the inboxes are looked through")
+            self._rooms.intake.rescan()
+
     def _condition(self) -> Condition:
         troubles = self._troubles.lines()
         if troubles:
@@ -210,11 +218,11 @@ class Daemon:
     def _check_limits(self) -> float:
         """End the process when a call has taken too long; returns seconds until that can next be so."""
         rooms, now = self._rooms, now_s()
-        pause_s = HEARTBEAT_S
+        pause_s = _MEMORY_PAUSE_S if self._guard.worried else HEARTBEAT_S
         for hand in hands(rooms.loader, rooms.engine, rooms.finisher, self.settings.limits):
             if hand.overdue(now):
                 self._die(hand)
-            pause_s = min(pause_s, hand.left_s(now))
+            pause_s = min(pause_s, hand.left_s(now), _MEMORY_PAUSE_S)
         return pause_s
 
     def _die(self, hand: Hand) -> None:
@@ -229,14 +237,13 @@ class Daemon:
     def _stop(self, journal: Journal) -> int:
         """Everything down, in order; what is still in hand goes back. Raises the failure that ended the work."""
         failure = self._rooms.failure()
-        held = self._rooms.engine.in_hand
-        guilty = held[0] if failure is not None and held is not None else None
         stuck = bool(self._troubles.lines())
         self._teller.show(Condition("stopping"), now=True)
         ended = self._stop_threads(now_s() + STOP_BUDGET_S)
+        guilty, why = self._rooms.guilty(self.settings.limits, overgrown=bool(self._overgrown) and not ended)
         left = _give_back(journal, guilty)
         if guilty is not None:
-            recovery.say_last_words(self.state_dir, guilty, f"the network failed on {guilty.source.rel}: {failure}")
+            recovery.say_last_words(self.state_dir, guilty, why)
         log.info("stopped. %s", f"{left} frames wait for the next start" if left else "Nothing is in hand")
         code = self._exit_code(failure, stuck=stuck)
         reason = str(failure or self._overgrown or "; ".join(self._troubles.lines()[:1]))

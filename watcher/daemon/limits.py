@@ -42,12 +42,31 @@ class MemoryGuard:
         self._limit_bytes = limit_mb * 1_000_000 or physical_bytes // 2
         self._over = 0
 
+    @property
+    def worried(self) -> bool:
+        """Whether the last look was over the limit, so that the next should come soon."""
+        return self._over > 0
+
     def look(self, resident_bytes: int) -> str:
         """A sentence when the process should start anew, else "" ."""
         self._over = self._over + 1 if 0 < self._limit_bytes < resident_bytes else 0
         if self._over < self._PATIENCE:
             return ""
         return f"it holds {resident_bytes / 1e6:.0f} MB of memory, the limit is {self._limit_bytes / 1e6:.0f} MB"
+
+
+class Nap:
+    """Tells a sleep of the machine: the wall clock goes on, the clock that only grows does not."""
+
+    _JUMP_S = 5.0
+
+    def __init__(self, now_s: float, wall_s: float) -> None:
+        self._offset_s = wall_s - now_s
+
+    def over(self, now_s: float, wall_s: float) -> bool:
+        """Whether the two clocks have come apart since the last look."""
+        before, self._offset_s = self._offset_s, wall_s - now_s
+        return abs(self._offset_s - before) > self._JUMP_S
 
 
 def hands(loader: Loader, engine: Engine, finisher: Finisher, limits: Limits) -> Iterator[Hand]:

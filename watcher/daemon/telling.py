@@ -12,11 +12,13 @@ from typing import Any
 
 from watcher import __version__, status
 from watcher.clock import now_s, stamp
+from watcher.config import Limits
+from watcher.daemon.limits import hands
 from watcher.effort import Effort, Gauge
 from watcher.engine import Engine
 from watcher.errors import VolumeTrouble
 from watcher.finisher import Finisher
-from watcher.frame import Outcome
+from watcher.frame import Frame, Outcome
 from watcher.handover import Handover
 from watcher.intake import Intake
 from watcher.journal import Journal
@@ -53,6 +55,25 @@ class Rooms:
             "finish": self.engine.raw,
         }
         return {name: (min(len(queue), queue.capacity), queue.capacity) for name, queue in queues.items()}
+
+    def guilty(self, limits: Limits, *, overgrown: bool) -> tuple[Frame | None, str]:
+        """(the frame that an end which nobody asked for is counted for, in words why); (None, ""): nobody's.
+
+        ``overgrown``: memory ran out while a call went on that did not end when it was to.
+        """
+        if self.engine.failure is not None:
+            held = self.engine.in_hand[0] if self.engine.in_hand is not None else None
+            return held, f"the network failed on {held.source.rel}: {self.engine.failure}" if held else ""
+        broken = self.loader if self.loader.failure is not None else self.finisher
+        if broken.failure is not None:
+            held = broken.guilty
+            return held, f"the program failed on {held.source.rel}: {broken.failure}" if held else ""
+        if overgrown:
+            calls = list(hands(self.loader, self.engine, self.finisher, limits))
+            longest = min(calls, key=lambda hand: hand.since_s, default=None)
+            if longest is not None and longest.frame is not None:
+                return longest.frame, f"{longest.stage} of {longest.frame.source.rel} took too much memory"
+        return None, ""
 
 
 @dataclass(frozen=True, slots=True)
