@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from watcher.durable import sweep, write_whole
-from watcher.errors import explain
+from watcher.errors import VolumeTrouble, explain
 from watcher.folder import Folder
 from watcher.frame import Frame
 from watcher.journal import Journal, Row
@@ -146,3 +146,15 @@ def _sweep(place: Path, *, recursive: bool) -> int:
     except OSError as error:
         log.warning("%s: could not be looked through: %s. %s", place, *explain(error))
         return 0
+
+
+def give_back(journal: Journal, guilty: Frame | None) -> int:
+    """What was in hand goes back, uncounted, so that a stop is never taken for a crash; returns how many."""
+    try:
+        rows = [row for row in journal.in_state("attempt") if guilty is None or row.id != guilty.id]
+        for row in rows:
+            journal.give_back(row.id)
+    except VolumeTrouble as error:
+        log.warning("%s What was in hand is sorted out by the next start", error)
+        return 0
+    return len(rows)

@@ -241,7 +241,7 @@ class Daemon:
         self._teller.show(Condition("stopping"), now=True)
         ended = self._stop_threads(now_s() + STOP_BUDGET_S)
         guilty, why = self._rooms.guilty(self.settings.limits, overgrown=bool(self._overgrown) and not ended)
-        left = _give_back(journal, guilty)
+        left = recovery.give_back(journal, guilty)
         if guilty is not None:
             recovery.say_last_words(self.state_dir, guilty, why)
         log.info("stopped. %s", f"{left} frames wait for the next start" if left else "Nothing is in hand")
@@ -291,15 +291,3 @@ class Daemon:
         if (self._once and stuck) or self._overgrown:
             return ExitCode.TRY_LATER
         return ExitCode.SOME_FAILED if self._once and self.tally.failed else ExitCode.DONE
-
-
-def _give_back(journal: Journal, guilty: Frame | None) -> int:
-    """What was in hand goes back, uncounted, so that a stop is never taken for a crash; returns how many."""
-    try:
-        rows = [row for row in journal.in_state("attempt") if guilty is None or row.id != guilty.id]
-        for row in rows:
-            journal.give_back(row.id)
-    except VolumeTrouble as error:
-        log.warning("%s What was in hand is sorted out by the next start", error)
-        return 0
-    return len(rows)
