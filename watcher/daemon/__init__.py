@@ -22,7 +22,7 @@ from watcher.daemon.limits import Hand, MemoryGuard, Nap, hands
 from watcher.daemon.telling import HEARTBEAT_S, Condition, Rooms, Tally, Teller
 from watcher.daemon.waking import Bell
 from watcher.engine import Engine
-from watcher.errors import ExitCode, VolumeTrouble, WatcherError
+from watcher.errors import ExitCode, WatcherError
 from watcher.finisher import Finisher
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome
