@@ -61,7 +61,10 @@ def render(raw: Raw, settings: OutputSettings, about: Mapping[str, Any]) -> tupl
     texts = {key: _readable(str(value)) for key, value in facts.items()}
     outputs = [Output(imagefile.extension(settings.format), imagefile.encode(finished.values, settings.format, texts))]
     if settings.preview != "none":
-        outputs.append(Output(".preview.jpg", imagefile.preview(finished.values, settings.preview)))
+        shown = finished.values
+        if shown.dtype.kind == "f":  # raw values have no black and no white
+            shown = depth.finish(raw.depth, size, kind="uint8", near=settings.near, fixed_range=fixed).values
+        outputs.append(Output(".preview.jpg", imagefile.preview(shown, settings.preview)))
     if settings.sidecar:
         outputs.append(Output(".json", json.dumps(facts, indent=2).encode() + b"\n"))
     return tuple(outputs)
