@@ -48,6 +48,7 @@ def test_exit_codes(run_cli: RunCli, tmp_path: Path) -> None:
         (["depth", good, "--model", "no-such-model"], 2),
         (["models", "pull", "no-such-model"], 2),
         (["retry"], 0),
+        (["retry", "--all"], 0),
         (["depth", tmp_path / "missing.jpg"], 66),
         (["depth", tmp_path], 66),
         (["once", "--inbox", tmp_path / "missing"], 66),
@@ -285,3 +286,34 @@ def test_config(run_cli: RunCli, tmp_path: Path) -> None:
     assert "no mistakes" in run_cli("config", "check", file).stdout
     assert "settle_s: 0.5" in run_cli("config", "show", "--config", file).stdout
     assert "properties" in json.loads(run_cli("config", "schema").stdout)
+
+
+@pytest.mark.parametrize("after", ["keep", "move"])
+def test_a_lost_journal_doubles_no_map(run_cli: RunCli, tmp_path: Path, after: str) -> None:
+    """A map says itself whose it is: done again without a journal, it is replaced; another picture's map stays."""
+    inbox, state = tmp_path / "inbox", tmp_path / "state"
+    config = tmp_path / "config.yaml"
+    config.write_text(f"folders: [{{inbox: inbox, after: {after}}}]\nstate_dir: state\n")
+    for name in ("a.jpg", "a.png"):
+        make_picture(inbox / name, (64, 48))
+    assert run_cli("once", "--config", config).returncode == 0
+    for file in state.glob("journal*"):
+        file.unlink()
+    if after == "move":
+        make_picture(tmp_path / "other" / "a.jpg", (80, 60)).rename(inbox / "a.jpg")
+    assert run_cli("once", "--config", config).returncode == 0
+    expected = {"a_depth.png", "a.png_depth.png", *(["a.jpg_depth.png"] if after == "move" else [])}
+    assert {path.name for path in (tmp_path / "outbox").iterdir()} == expected
+
+
+def test_a_journal_that_is_taken_away(run_cli: RunCli, start_cli: StartCli, tmp_path: Path) -> None:
+    """A daemon does not go on without the file that it writes to; it ends, to be started anew."""
+    config = tmp_path / "config.yaml"
+    config.write_text("folders: [{inbox: inbox}]\nstate_dir: state\n")
+    daemon = start_cli("run", "--config", config)
+    until(lambda: json.loads(run_cli("status", "--json", "--config", config).stdout)["state"] == "running")
+    for file in (tmp_path / "state").glob("journal*"):
+        file.unlink()
+    make_picture(tmp_path / "a.png").rename(tmp_path / "inbox" / "a.png")
+    assert daemon.wait(20) == 75
+    assert "journal" in json.loads(run_cli("status", "--json", "--config", config).stdout)["reason"]

@@ -180,7 +180,10 @@ _EXPLAINED: dict[int, tuple[str, str]] = {
     ),
     errno.EBUSY: ("the file or volume is busy", "It is tried again by itself."),
     errno.ESTALE: ("the network volume lost the file handle", "It is tried again when the volume is back."),
-    errno.ENOSPC: ("the disk is full", "Make room; work goes on by itself."),
+    errno.ENOSPC: (
+        "the disk is full, or nearly so",
+        "Make room: 64 MB beyond the map are kept free. Work goes on by itself.",
+    ),
     errno.EDQUOT: ("the disk quota is used up", "Make room; work goes on by itself."),
     errno.EROFS: ("the volume is read-only", "Mount it writable; work goes on by itself."),
     errno.EIO: ("the disk or volume reports an input/output error", "Check the disk; it is tried again by itself."),

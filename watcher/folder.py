@@ -10,7 +10,7 @@ from typing import Any
 from watcher.config import Folder as FolderSettings
 from watcher.errors import FrameError, WatcherError, explain
 from watcher.frame import Frame, Source
-from watcher.imagefile import extension
+from watcher.imagefile import extension, read_facts
 from watcher.inbox import Inbox, identity_of
 from watcher.journal import Journal, Row
 from watcher.outbox import Outbox
@@ -39,12 +39,22 @@ class Folder:
     def attempt(self, journal: Journal, source: Source, *, alone: bool, patient: bool) -> Frame:
         """Write the attempt down and claim the map's name."""
         row_id, base, attempt = journal.attempt(
-            source, self.outbox.folder, self.outbox.bases(source.rel), self._taken, alone=alone
+            source,
+            self.outbox.folder,
+            self.outbox.bases(source.rel),
+            lambda base: self._taken(base, source),
+            alone=alone,
         )
         return Frame(row_id, source, self.index, base, attempt, alone, patient)
 
-    def _taken(self, base: str) -> bool:
-        return self.outbox.taken(base, self.endings)
+    def _taken(self, base: str, source: Source) -> bool:
+        """Whether a file of another origin is in the way. A map says itself whose it is, even to a new journal."""
+        return self.outbox.taken(base, self.endings) and not self._is_of(base, source)
+
+    def _is_of(self, base: str, source: Source) -> bool:
+        path = self.outbox.folder / (base + self.endings[0])
+        facts = (read_facts(path) or {}) if path.is_file() else {}
+        return (facts.get("source"), facts.get("source_bytes")) == (source.rel, str(source.identity.size))
 
     def fail(self, journal: Journal, frame: Frame, error: BaseException) -> None:
         """Give up on the frame: into the journal first, then the source into quarantine."""

@@ -18,7 +18,9 @@ _KEPT_FILES = 3
 
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        text = f"{stamp(record.created)} {record.levelname.lower():7} {record.getMessage()}"
+        # A name may hold a line feed; what follows must not look like an entry of its own.
+        message = record.getMessage().replace("\n", "\n    ")
+        text = f"{stamp(record.created)} {record.levelname.lower():7} {message}"
         if record.exc_info:
             text += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip()
         return text

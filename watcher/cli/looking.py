@@ -128,6 +128,9 @@ def retry(
             return ExitCode.DONE
         raise UsageError("say which pictures shall come back", "Name them, or use --all.")
     chosen = [(room, case) for room in rooms for case in room.chosen(patterns)]
+    if not chosen and everything:
+        typer.echo("nothing has failed")
+        return ExitCode.DONE
     if not chosen:
         raise NoInput(f"no failed picture is called {', '.join(patterns)}", "`depth-watcher retry` lists them.")
     for room, case in chosen:

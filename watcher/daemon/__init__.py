@@ -71,7 +71,7 @@ class Daemon:
         self._quiet_since_s = self._memory_seen_s = now_s()
         self._access = Access([folder.inbox for folder in settings.folders], self._troubles.tell)
         self._guard = MemoryGuard(settings.limits.max_memory_mb, memory.physical_bytes())
-        self._overgrown = ""
+        self._overgrown = self._lost = ""  # why the process ends, to be started anew
         self._nap = Nap(now_s(), wall_s())
         self._service: Service | None = None
         self.network = Network(settings)
@@ -171,6 +171,7 @@ class Daemon:
                 self.network.announce(report)
             self._check_watch()
             self._check_memory()
+            self._check_journal()
             self._check_sleep()
             if not self._once:
                 self._access.look()
@@ -182,7 +183,7 @@ class Daemon:
                 self._quiet_since_s = now_s()
 
     def _over(self) -> bool:
-        if self._bell.stopped or self._overgrown or self._rooms.failure() is not None:
+        if self._bell.stopped or self._overgrown or self._lost or self._rooms.failure() is not None:
             return True
         if not self._once:
             return False
@@ -194,6 +195,10 @@ class Daemon:
         if why:
             log.warning("watching was started anew: %s", why)
             self._rooms.intake.rescan()
+
+    def _check_journal(self) -> None:
+        if not (self.state_dir / JOURNAL_FILE).exists():
+            self._lost = f"the journal was taken out of {self.state_dir}"
 
     def _check_memory(self) -> None:
         if now_s() - self._memory_seen_s >= _MEMORY_PAUSE_S and not self._once:
@@ -246,9 +251,9 @@ class Daemon:
             recovery.say_last_words(self.state_dir, guilty, why)
         log.info("stopped. %s", f"{left} frames wait for the next start" if left else "Nothing is in hand")
         code = self._exit_code(failure, stuck=stuck)
-        reason = str(failure or self._overgrown or "; ".join(self._troubles.lines()[:1]))
-        if self._overgrown:
-            log.warning("%s. The process ends, to be started anew", self._overgrown)
+        reason = str(failure or self._overgrown or self._lost or "; ".join(self._troubles.lines()[:1]))
+        if self._overgrown or self._lost:
+            log.warning("%s. The process ends, to be started anew", self._overgrown or self._lost)
         self._teller.show(Condition("stopped", reason), now=True)
         if not ended:
             if self._bell.stopped:
@@ -288,6 +293,6 @@ class Daemon:
             return failure.exit_code
         if failure is not None:
             return ExitCode.INTERNAL
-        if (self._once and stuck) or self._overgrown:
+        if (self._once and stuck) or self._overgrown or self._lost:
             return ExitCode.TRY_LATER
         return ExitCode.SOME_FAILED if self._once and self.tally.failed else ExitCode.DONE

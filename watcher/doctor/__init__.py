@@ -31,7 +31,7 @@ def _look(config_path: Path | None, agent_said: str) -> Iterator[Finding]:
     yield from places.state(settings)
     if not any(finding.state == "problem" for finding in findings):
         for number, folder in enumerate(settings.folders, 1):
-            yield from places.folder(number, folder)
+            yield from places.folder(number, folder, settings.watch.observer)
         yield from service.service(settings, config.find(config_path), agent_said)
     yield from program.network(settings)
 
