@@ -14,7 +14,7 @@ from watcher import config, durable, status, volume
 from watcher.agent import protected
 from watcher.config import Folder
 from watcher.doctor.finding import Finding, State
-from watcher.errors import explain
+from watcher.errors import explain, explained
 
 _MAC: bool = sys.platform == "darwin"
 _LITTLE_BYTES = 1 << 30
@@ -64,6 +64,8 @@ def _tried(name: str, title: str, why: str, look: Callable[[], Told]) -> Finding
         return Finding(name, title, "problem", found, why, "Move it away, or name another folder in the settings.")
     except OSError as error:
         found, remedy = explain(error)
+        if error.errno not in explained():
+            remedy = "Name another place in the settings."  # "it is tried again" is for a daemon to say
         return Finding(name, title, "problem", found, why, remedy)
     return Finding(name, title, state, found, why, remedy)
 
