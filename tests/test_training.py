@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,31 @@ def test_learns_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     one, two = (torch.load(path, weights_only=True) for path in (whole, ended))
     assert one["step"] == two["step"] == 4
     assert all(torch.equal(value, two["mean"][name]) for name, value in one["mean"].items())
+
+
+def test_exported_operators(tmp_path: Path) -> None:
+    """The exported graph has opset 17, the promised input and output, and only operators that CoreML's list names."""
+    torch = pytest.importorskip("torch", reason="torch is not installed (`make starter` does it)")
+    import onnx
+
+    from training.export import export
+    from training.network import Starter
+    from training.train import SIDE as SHOWN
+
+    torch.save({"mean": Starter(SHOWN).state_dict()}, tmp_path / "c.pt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter that is used is the old one, and says so
+        export(tmp_path / "c.pt", tmp_path / "starter.onnx")
+    model = onnx.load(tmp_path / "starter.onnx")
+    allowed = {"Conv", "Relu", "Add", "Sub", "Mul", "Div", "Concat", "Resize", "GlobalAveragePool", "Reshape", "Cast"}
+    assert {node.op_type for node in model.graph.node} <= allowed | {
+        "Constant",
+        "Identity",
+    }  # equal weights of an untrained network are shared
+    assert model.opset_import[0].version == 17
+    shapes = [[d.dim_value for d in v.type.tensor_type.shape.dim] for v in (*model.graph.input, *model.graph.output)]
+    assert shapes == [[1, 3, SHOWN, SHOWN], [1, SHOWN, SHOWN]]
+    assert (tmp_path / "starter.onnx").stat().st_size < 8_000_000
 
 
 def _falls_after(save: Callable[[Path, dict[str, Any]], None], calls: int) -> Callable[[Path, dict[str, Any]], None]:

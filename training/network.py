@@ -61,6 +61,7 @@ class Starter(nn.Module):
 
     def __init__(self, side: int) -> None:
         super().__init__()
+        self.side = side
         a, b, c, d, e = WIDTHS
         self.register_buffer("mean", torch.tensor(MEAN).view(1, 3, 1, 1))
         self.register_buffer("spread", torch.tensor(SPREAD).view(1, 3, 1, 1))
@@ -79,8 +80,8 @@ class Starter(nn.Module):
         nn.init.constant_(self.up1[2].bias, 0.3)
 
     def forward(self, image: Tensor, shift: Tensor | None = None) -> Tensor:
-        """``shift`` (n, 2, 1, 1) moves the coordinate planes in training, so that position tells less."""
-        places = self.planes.expand(image.shape[0], -1, -1, -1) if shift is None else self.planes + shift
+        """``shift`` (n, 2, 1, 1) moves the planes in training, so that position tells less; without it n is 1."""
+        places = self.planes if shift is None else self.planes + shift
         a = self.down1(torch.cat([(image - self.mean) / self.spread, places], 1))
         b = self.down2(a)
         c = self.down3(b)
@@ -91,4 +92,4 @@ class Starter(nn.Module):
         c = self.up3(torch.cat([twice(d), c], 1))
         b = self.up2(torch.cat([twice(c), b], 1))
         a = self.up1(torch.cat([twice(b), a], 1))
-        return twice(a)[:, 0]
+        return twice(a).reshape(-1, self.side, self.side)
