@@ -18,7 +18,7 @@ RUNTIME ?= onnxruntime
 LOCK_onnxruntime := requirements.lock
 LOCK_onnxruntime-silicon := requirements-silicon.lock
 
-.PHONY: install wheels help demo run test kill bench lint check format setup setup-run lock clean
+.PHONY: starter install wheels help demo run test kill bench lint check format setup setup-run lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo "make wheels   is there a wheel of everything for macOS 14 and Linux, Python 3.11 to 3.14?"
 	@echo "make format   let the formatter have its way"
 	@echo "make bench    measure it against its baselines (15 minutes, a quiet machine), write docs/performance.md"
+	@echo "make starter  render, train, export and evaluate the starter network (hours; docs/starter.md)"
 	@echo "make lock     choose newer dependencies"
 	@echo "make clean    remove what these commands made"
 
@@ -71,6 +72,10 @@ check: lint test
 
 bench: setup
 	$(BIN)/python -m bench $(ARGS)
+
+starter: setup
+	@$(BIN)/python -c 'import torch' 2>/dev/null || $(INSTALL) torch==2.13.0
+	nice -n 19 $(BIN)/python -m training $(ARGS)
 
 format: setup
 	$(BIN)/ruff format

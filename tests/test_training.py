@@ -1,0 +1,161 @@
+"""Training: the scenes can be trusted, the halves are apart, the measures mean what they say, and runs resume."""
+
+from __future__ import annotations
+
+import tomllib
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import CORPUS
+
+from training import evaluate, shards
+from training.materials import Array, material
+from training.render import SIDE, render
+from training.scenes import FAMILIES
+from training.solids import NOTHING, solid
+from training.truth import SPLIT, Pair, halves, read_pair
+
+
+def _pair(inverse: Array) -> Pair:
+    picture = np.zeros((*inverse.shape, 3), dtype=np.uint8)
+    return Pair("made", picture, inverse, np.ones(inverse.shape, dtype=bool), metric=True)
+
+
+def _slope() -> Array:
+    return np.tile(np.linspace(0.1, 1, 40, dtype=np.float32)[:, None], (1, 30))
+
+
+def test_same_seed_same_scene() -> None:
+    """A scene depends on its seed alone, so that a run can be repeated; another seed gives another."""
+    one, two, other = (render(np.random.default_rng(seed)) for seed in (3, 3, 4))
+    assert one[0].shape == (SIDE, SIDE, 3)
+    assert np.array_equal(one[0], two[0])
+    assert np.array_equal(one[1], two[1])
+    assert not np.array_equal(one[0], other[0])
+
+
+@pytest.mark.parametrize(("round_", "expected"), [(True, 3.0), (False, 3.0)])
+def test_ray_meets_the_near_side(round_: bool, expected: float) -> None:
+    """A body of half size 2 whose centre is 5 m ahead is met at 3 m, facing the eye; beside it, nothing."""
+    body = solid(round_, np.array([0.0, 0, 5]), np.eye(3) * 2, material(np.random.default_rng(0), "wall"))
+    ways = np.array([[0.01, 0.01, 1], [2, 0, 1]], dtype=np.float32)
+    met = body.hit(np.zeros(3, dtype=np.float32), ways)
+    assert met[0] == pytest.approx(expected, abs=1e-2)
+    assert met[1] == NOTHING
+    normal, _ = body.surface(met[:1, None] * ways[:1])
+    assert normal[0] == pytest.approx([0, 0, -1], abs=2e-2)
+
+
+def test_people_and_pets_are_a_quarter() -> None:
+    """At least a quarter of the pictures are made for people, portraits or pets, and the shares are whole."""
+    assert FAMILIES["people"] + FAMILIES["portrait"] + FAMILIES["pet"] >= 0.25
+    assert sum(FAMILIES.values()) == pytest.approx(1)
+
+
+def test_halves_are_apart() -> None:
+    """No pair is in both halves, nor a rendered one in either."""
+    halved = tomllib.loads(SPLIT.read_text(encoding="utf-8"))
+    assert not set(halved["selection"]) & set(halved["test"])
+    assert not [name for half in halved.values() for name in half if "iclnuim" in name]
+
+
+@pytest.mark.parametrize(("sign", "ordinal"), [(1, 1.0), (-1, 0.0), (0, 0.5)])
+def test_ordinal(sign: int, ordinal: float) -> None:
+    """The truth itself is ordered rightly, its opposite wrongly, a constant by half."""
+    assert evaluate.measures(sign * _slope(), _pair(_slope()))["ordinal"] == pytest.approx(ordinal)
+
+
+def test_scale_and_shift_do_not_matter() -> None:
+    """A map that is right but for scale and shift has delta 1 and no error; a constant has both wrong."""
+    right = evaluate.measures(7 * _slope() + 3, _pair(_slope()))
+    assert right["delta1"] == pytest.approx(1)
+    assert right["absrel"] == pytest.approx(0, abs=1e-4)
+    wrong = evaluate.measures(0 * _slope(), _pair(_slope()))
+    assert wrong["delta1"] < 0.6
+    assert wrong["absrel"] > 0.3
+
+
+def test_presentation_is_scaled() -> None:
+    """What is shown lies in 0..1, and its truth is scaled to 0..1 with little beyond, whatever the unit was."""
+    picture, truth, _ = render(np.random.default_rng(5))
+    image, depth = shards.presentation(np.random.default_rng(0), picture, truth, 64)
+    assert image.shape == (3, 64, 64)
+    assert 0 <= image.min() <= image.max() <= 1
+    assert -0.1 <= depth.min() <= depth.max() <= 1.2
+    assert np.percentile(depth, 99) == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.needs_corpus
+@pytest.mark.skipif(not (CORPUS / "depth").is_dir(), reason="the shared corpus is not beside the project")
+def test_real_pair() -> None:
+    """A room measured in metres is read as inverse metres between 0.1 and 2, nearly everywhere."""
+    pair = read_pair(CORPUS / "depth" / halves()["selection"][0])
+    assert pair.metric
+    assert pair.known.mean() > 0.9
+    assert 0.1 < np.median(pair.inverse[pair.known]) < 2
+
+
+def test_learns_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was ended goes on from its checkpoint to the very weights of a run that was not."""
+    torch = pytest.importorskip("torch", reason="torch is not installed (`make starter` does it)")
+    from training import train
+
+    monkeypatch.setattr(shards, "SCENES", 4)
+    monkeypatch.setattr(train, "BATCH", 2)
+    monkeypatch.setattr(train, "SIDE", 64)
+    shards.write_shard(tmp_path, None, 0)
+    whole, ended = tmp_path / "whole.pt", tmp_path / "ended.pt"
+    torch.set_num_threads(1)
+    train.train(tmp_path, whole, 8)
+    with pytest.MonkeyPatch.context() as power:
+        power.setattr(train, "KEEP_S", -1.0)
+        power.setattr(train, "save", _falls_after(train.save, 2))
+        with pytest.raises(KeyboardInterrupt):
+            train.train(tmp_path, ended, 8)
+    train.train(tmp_path, ended, 8)
+    one, two = (torch.load(path, weights_only=True) for path in (whole, ended))
+    assert one["step"] == two["step"] == 4
+    assert all(torch.equal(value, two["mean"][name]) for name, value in one["mean"].items())
+
+
+def test_exported_operators(tmp_path: Path) -> None:
+    """The exported graph has opset 17, the promised input and output, and only operators that CoreML's list names."""
+    torch = pytest.importorskip("torch", reason="torch is not installed (`make starter` does it)")
+    import onnx
+
+    from training.export import export
+    from training.network import Starter
+    from training.train import SIDE as SHOWN
+
+    torch.save({"mean": Starter(SHOWN).state_dict()}, tmp_path / "c.pt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter that is used is the old one, and says so
+        export(tmp_path / "c.pt", tmp_path / "starter.onnx")
+    model = onnx.load(tmp_path / "starter.onnx")
+    allowed = {"Conv", "Relu", "Add", "Sub", "Mul", "Div", "Concat", "Resize", "GlobalAveragePool", "Reshape", "Cast"}
+    assert {node.op_type for node in model.graph.node} <= allowed | {
+        "Constant",
+        "Identity",
+    }  # equal weights of an untrained network are shared
+    assert model.opset_import[0].version == 17
+    shapes = [[d.dim_value for d in v.type.tensor_type.shape.dim] for v in (*model.graph.input, *model.graph.output)]
+    assert shapes == [[1, 3, SHOWN, SHOWN], [1, SHOWN, SHOWN]]
+    assert (tmp_path / "starter.onnx").stat().st_size < 8_000_000
+
+
+def _falls_after(save: Callable[[Path, dict[str, Any]], None], calls: int) -> Callable[[Path, dict[str, Any]], None]:
+    """``save`` that ends the run after so many checkpoints."""
+    done = 0
+
+    def saved(path: Path, what: dict[str, Any]) -> None:
+        nonlocal done
+        save(path, what)
+        done += 1
+        if done == calls:
+            raise KeyboardInterrupt
+
+    return saved

@@ -1,0 +1,50 @@
+"""``python -m training``: render, train, export, evaluate. Each step can be called alone and resumed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+PLACE = Path("build/training")
+CORPUS = Path(__file__).parents[1] / "../shared/corpus/depth"
+STEPS = ("render", "train", "export", "evaluate")
+
+
+def main() -> None:
+    """Read the command line and do the steps that were asked for, or all."""
+    asked = argparse.ArgumentParser(prog="python -m training", description=__doc__)
+    asked.add_argument("steps", nargs="*", help=f"some of {', '.join(STEPS)}; default: all", default=list(STEPS))
+    asked.add_argument("--place", type=Path, default=PLACE, help="folder of what is made")
+    asked.add_argument("--shards", type=int, default=100, help="rendered shards of 250 scenes")
+    asked.add_argument("--presentations", type=int, default=300_000, help="pictures shown to the network")
+    asked.add_argument("--processes", type=int, default=2, help="that render at once")
+    asked.add_argument("--pause-file", type=Path, help="render and train only while this file is absent")
+    asked.add_argument(
+        "--half", choices=("selection", "test"), default="selection", help="look at test once, at the end"
+    )
+    said = asked.parse_args()
+    if unknown := set(said.steps) - set(STEPS):
+        asked.error(f"unknown step {', '.join(sorted(unknown))}: the steps are {', '.join(STEPS)}")
+    scenes, checkpoint, file = said.place / "scenes", said.place / "checkpoint.pt", said.place / "starter.onnx"
+    if "render" in said.steps:
+        from training.shards import write_shards
+
+        write_shards(scenes, said.shards, said.processes, said.pause_file)
+    if "train" in said.steps:
+        from training.train import train
+
+        train(scenes, checkpoint, said.presentations, said.pause_file)
+    if "export" in said.steps:
+        from training.export import export
+
+        export(checkpoint, file)
+    if "evaluate" in said.steps:
+        from training.evaluate import table
+
+        shipped = Path(__file__).parents[1] / "models" / "starter.onnx"
+        networks = {"shipped": shipped} | ({"trained": file} if file.exists() else {})
+        print(table(CORPUS, said.half, networks))
+
+
+if __name__ == "__main__":
+    main()
