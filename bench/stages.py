@@ -50,7 +50,7 @@ def measure(config_file: Path, picture: Path, times: int) -> dict[str, float]:
 
 
 def _one(stage: Any, rooms: tuple[Any, ...], path: Path) -> None:
-    from watcher import depth, finisher, imagefile
+    from watcher import depth, imagefile, rendering
     from watcher.frame import Raw
 
     folder, journal, session, plan, about = rooms
@@ -70,7 +70,7 @@ def _one(stage: Any, rooms: tuple[Any, ...], path: Path) -> None:
     facts = {"source_sha256": taken.sha256}
     with stage("encode"):
         imagefile.encode(finished.values, "png16", facts)
-    outputs = finisher.render(
+    outputs = rendering.render(
         Raw(frame, raw, picture.height_px, picture.width_px, facts), folder.settings.output, about
     )
     with stage("publish"):

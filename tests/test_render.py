@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from watcher.config import Output as OutputSettings
-from watcher.finisher import render
 from watcher.frame import Frame, Identity, Raw, Source
 from watcher.imagefile import FORMATS
+from watcher.rendering import render
 
 HEIGHT_PX, WIDTH_PX = 48, 64
 # Near (large) at the right, raw values far from 0..1, as MiDaS gives them.

@@ -101,7 +101,7 @@ class Engine:
             self.in_hand = None
             self.effort.note(0, now_s() - began_s)
             log.debug("%s: run in %.1f ms", ready.frame, self.effort.took_ms)
-            self.raw.give(Raw(ready.frame, depth, ready.height_px, ready.width_px, ready.facts))
+            self.raw.give(Raw(ready.frame, depth, ready.height_px, ready.width_px, ready.facts, ready.aside))
 
     def _drain(self) -> None:
         """After a failure the loaders must not wait for a taker for ever."""

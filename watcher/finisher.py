@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from watcher import __version__, depth, imagefile
-from watcher.clock import now_s, stamp
+from watcher.clock import now_s
 from watcher.config import Output as OutputSettings
 from watcher.course import Course
 from watcher.effort import Effort
@@ -25,54 +24,12 @@ from watcher.frame import Call, Frame, Outcome, Raw, Reply
 from watcher.handover import Handover
 from watcher.journal import Journal, Patience
 from watcher.outbox import Output
+from watcher.rendering import render
 
 log = logging.getLogger(__name__)
 
-_KINDS: Mapping[str, depth.Kind] = {"png16": "uint16", "tiff16": "uint16", "png8": "uint8", "jpg": "uint8"}
 _RETRY_FIRST_S = 1.0
 _RETRY_MOST_S = 30.0
-
-
-def render(raw: Raw, settings: OutputSettings, about: Mapping[str, Any]) -> tuple[Output, ...]:
-    """Every file that one frame gives, the map itself first. Raises ``NoDepth``.
-
-    ``raw.depth`` (h, w) float32, relative inverse depth, larger is nearer.
-    """
-    size = (raw.height_px, raw.width_px) if settings.size == "source" else None
-    fixed = None if settings.range == "frame" else settings.range
-    finished = depth.finish(
-        raw.depth, size, kind=_KINDS.get(settings.format, "float32"), near=settings.near, fixed_range=fixed
-    )
-    facts = {
-        "program": f"depth-watcher {__version__}",
-        "made": stamp(),
-        **raw.facts,
-        **about,
-        "near": settings.near,
-        "range": "frame" if fixed is None else "fixed",
-        "range_min": finished.low,
-        "range_max": finished.high,
-        "raw_min": finished.raw_min,
-        "raw_max": finished.raw_max,
-        "nonfinite": finished.nonfinite,
-    }
-    if finished.nonfinite:
-        log.warning("%s: %d values of the network's output were not finite and became 0", raw.frame, finished.nonfinite)
-    texts = {key: _readable(str(value)) for key, value in facts.items()}
-    outputs = [Output(imagefile.extension(settings.format), imagefile.encode(finished.values, settings.format, texts))]
-    if settings.preview != "none":
-        shown = finished.values
-        if shown.dtype.kind == "f":  # raw values have no black and no white
-            shown = depth.finish(raw.depth, size, kind="uint8", near=settings.near, fixed_range=fixed).values
-        outputs.append(Output(".preview.jpg", imagefile.preview(shown, settings.preview)))
-    if settings.sidecar:
-        outputs.append(Output(".json", json.dumps(facts, indent=2).encode() + b"\n"))
-    return tuple(outputs)
-
-
-def _readable(text: str) -> str:
-    """File names need not be text; metadata must be."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 class Finisher:

@@ -34,7 +34,7 @@ class Folder:
         """What follows the base in every file that one frame gives; the map itself first."""
         output = self.settings.output
         preview = () if output.preview == "none" else (".preview.jpg",)
-        return (extension(output.format), *preview, *((".json",) if output.sidecar else ()))
+        return (*(extension(fmt) for fmt in output.formats), *preview, *((".json",) if output.sidecar else ()))
 
     def attempt(self, journal: Journal, source: Source, *, alone: bool, patient: bool) -> Frame:
         """Write the attempt down and claim the map's name."""

@@ -105,6 +105,17 @@ class Outcome(StrEnum):
     GONE = "gone"  # the source was taken away
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Aside:
+    """What the outputs need of the picture beside its depth, small enough to travel; ``None``: not asked for.
+
+    ``picture`` (h, w, 3) uint8 RGB. ``alpha`` (h, w) uint8, 0 = transparent; may be smaller than the source.
+    """
+
+    picture: NDArray[np.uint8] | None = None
+    alpha: NDArray[np.uint8] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Ready:
     """Loader to engine. ``tensor`` (1, 3, h, w) float32; ``height_px``/``width_px`` of the upright source."""
@@ -114,7 +125,7 @@ class Ready:
     height_px: int
     width_px: int
     facts: dict[str, Any] = field(default_factory=dict)  # format, bits, sha256 … for the metadata
-    thumbnail: Any = None  # reserved for previews beside the picture
+    aside: Aside | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +137,4 @@ class Raw:
     height_px: int
     width_px: int
     facts: dict[str, Any] = field(default_factory=dict)
-    thumbnail: Any = None
+    aside: Aside | None = None

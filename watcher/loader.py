@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from watcher import depth, imagefile
+from watcher import depth, imagefile, rendering
 from watcher.clock import now_s
-from watcher.config import Limits
+from watcher.config import Limits, Output
 from watcher.course import Course
 from watcher.effort import Effort
 from watcher.errors import Blame, SourceChanged, SourceGone, Truncated, Unavailable, VolumeTrouble, blame_of, explain
 from watcher.folder import reason_of
-from watcher.frame import Call, Float32, Frame, Outcome, Ready
+from watcher.frame import Aside, Call, Float32, Frame, Outcome, Ready
 from watcher.handover import Handover
 from watcher.journal import Journal, Patience
 
@@ -34,15 +34,25 @@ class Loaded:
     height_px: int
     width_px: int
     facts: dict[str, Any]
+    aside: Aside | None = None
 
 
-def load(data: bytes, plan: depth.Plan, max_pixels: int) -> Loaded:
-    """Decode one picture and fill the network's input with it. Raises ``FrameError``."""
+def load(data: bytes, plan: depth.Plan, max_pixels: int, output: Output | None = None) -> Loaded:
+    """Decode one picture and fill the network's input with it; keep what ``output`` will need of it.
+
+    Raises ``FrameError``.
+    """
     picture = imagefile.decode(data, max_pixels=max_pixels, min_side_px=depth.min_side_px(plan))
     facts: dict[str, Any] = {"source_format": picture.format, "source_bits": picture.bits}
     if picture.notes:
         facts["source_notes"] = "; ".join(picture.notes)
-    return Loaded(depth.prepare(picture.pixels, plan), picture.height_px, picture.width_px, facts)
+    return Loaded(
+        depth.prepare(picture.pixels, plan),
+        picture.height_px,
+        picture.width_px,
+        facts,
+        rendering.aside(picture, output) if output is not None else None,
+    )
 
 
 class Loader:
@@ -127,7 +137,7 @@ class Loader:
         folder = self._course.folder_of(frame)
         try:
             taken = folder.inbox.read(frame.source, self._limits.max_file_mb * 1_000_000)
-            loaded = load(taken.data, plan, self._limits.max_pixels)
+            loaded = load(taken.data, plan, self._limits.max_pixels, folder.settings.output)
         except SourceGone:
             journal.forget(frame.source.inbox, frame.source.key)
             self._course.ended(frame, Outcome.GONE)
@@ -146,7 +156,7 @@ class Loader:
                 "source_sha256": taken.sha256,
                 **loaded.facts,
             }
-            return Ready(frame, loaded.tensor, loaded.height_px, loaded.width_px, facts)
+            return Ready(frame, loaded.tensor, loaded.height_px, loaded.width_px, facts, loaded.aside)
         return None
 
     def _truncated(self, journal: Journal, frame: Frame, error: Truncated) -> None:

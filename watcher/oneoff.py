@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from watcher import config, depth, finisher, imagefile, loader
+from watcher import config, depth, imagefile, loader, rendering
 from watcher.errors import Blame, CannotCreate, FrameError, NoInput, UsageError, WatcherError, blame_of, explain
 from watcher.frame import Frame, Raw, Source
 from watcher.inbox import Inbox, identity_of
@@ -75,10 +75,17 @@ def _make_one(settings: config.Settings, file: Path, target: Path | None, bench:
         taken = Inbox(folder, recursive=False).read(source, settings.limits.max_file_mb * 1_000_000)
     except OSError as error:
         raise FrameError(f"it cannot be read: {explain(error)[0]}", explain(error)[1]) from error
-    loaded = loader.load(taken.data, bench.plan, settings.limits.max_pixels)
+    loaded = loader.load(taken.data, bench.plan, settings.limits.max_pixels, output)
     facts = {"source": name, "source_bytes": len(taken.data), "source_sha256": taken.sha256, **loaded.facts}
-    raw = Raw(Frame(0, source, 0, ""), bench.session.run(loaded.tensor), loaded.height_px, loaded.width_px, facts)
-    outputs = finisher.render(raw, output, bench.about)
+    raw = Raw(
+        Frame(0, source, 0, ""),
+        bench.session.run(loaded.tensor),
+        loaded.height_px,
+        loaded.width_px,
+        facts,
+        loaded.aside,
+    )
+    outputs = rendering.render(raw, output, bench.about)
     outbox = Outbox(target or folder, output.name, bench.model)
     base = _free_base(outbox, name, tuple(part.ending for part in outputs))
     if (outbox.folder / (base + outputs[0].ending)) == folder / name:

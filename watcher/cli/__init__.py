@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from watcher.cli import agents, looking, models, settings, working
+from watcher.cli import agents, inspecting, looking, models, settings, working
 
 app = typer.Typer(
     name="depth-watcher",
@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for room in (working, looking, agents):
+for room in (working, looking, inspecting, agents):
     room.register(app)
 app.add_typer(settings.app, name="config")
 app.add_typer(models.app, name="models")

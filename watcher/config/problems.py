@@ -102,12 +102,20 @@ def allowed(node: dict[str, Any]) -> str:
     if kind in ("integer", "number"):
         return ("a whole number" if kind == "integer" else "a number") + _bounds(node)
     if kind == "object":
-        return f"a section with keys ({', '.join(node.get('properties', {}))})"
+        return _section(node)
     words = {"boolean": "true or false", "null": "null", "string": "text"}
     return "a path" if node.get("format") == "path" else words.get(str(kind), "something else")
 
 
+def _section(node: dict[str, Any]) -> str:
+    if node.get("required") == list(node.get("properties", {})):
+        return "{" + ", ".join(f"{key}: {allowed(child)}" for key, child in node["properties"].items()) + "}"
+    return f"a section with keys ({', '.join(node.get('properties', {}))})"
+
+
 def _plural(node: dict[str, Any]) -> str:
+    if "enum" in node["items"]:
+        return "them"
     return "texts" if node["items"].get("type") == "string" else "entries, each beginning with '- inbox:',"
 
 

@@ -9,9 +9,9 @@ import ipaddress
 import re
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, ValidationInfo, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
 
 from watcher.config.paths import expand
 
@@ -59,13 +59,38 @@ def checked_template(value: str) -> str:
 
 
 def _rising(value: Any) -> Any:
-    if isinstance(value, tuple) and value[0] >= value[1]:
+    pair = value.percentile if isinstance(value, Percentile) else value
+    if isinstance(pair, tuple) and pair[0] >= pair[1]:
         raise ValueError("the first number has to be smaller than the second")
     return value
 
 
 def as_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
+
+
+_Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+class Percentile(BaseModel):
+    """Percentages (0..100) of a map's values, the first smaller than the second."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
+
+    percentile: Annotated[tuple[_Percent, _Percent], BeforeValidator(as_tuple)]
+
+
+def _apart(value: Any) -> Any:
+    """Files of one map differ only by what follows the last dot."""
+    if isinstance(value, str):
+        return value
+    if not value:
+        raise ValueError("at least one format has to be named")
+    families = [name.rstrip("0123456789f") for name in value]
+    twins = [name for name, family in zip(value, families, strict=True) if families.count(family) > 1]
+    if twins:
+        raise ValueError(f"{' and '.join(twins)} would be one file")
+    return value
 
 
 def checked_address(value: str) -> str:
@@ -94,18 +119,34 @@ LogFile = Annotated[
     BeforeValidator(_log_file),
     WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "string", "format": "path"}]}),
 ]
+_PAIR = {"type": "array", "prefixItems": [{"type": "number"}] * 2, "minItems": 2, "maxItems": 2}
+_PERCENT = {"type": "number", "minimum": 0, "maximum": 100}
 Range = Annotated[
-    Literal["frame"] | tuple[float, float],
+    Literal["frame"] | tuple[float, float] | Percentile,
     BeforeValidator(as_tuple),
     AfterValidator(_rising),
     WithJsonSchema(
         {
             "anyOf": [
                 {"const": "frame"},
-                {"type": "array", "prefixItems": [{"type": "number"}] * 2, "minItems": 2, "maxItems": 2},
+                _PAIR,
+                {
+                    "type": "object",
+                    "properties": {"percentile": {**_PAIR, "prefixItems": [_PERCENT] * 2}},
+                    "required": ["percentile"],
+                    "additionalProperties": False,
+                },
             ]
         }
     ),
+]
+Format = Literal["png16", "png8", "jpg", "tiff16", "tiff32f", "exr", "pfm", "npy"]
+_FORMATS = {"type": "string", "enum": list(get_args(Format))}
+Formats = Annotated[
+    Format | tuple[Format, ...],
+    BeforeValidator(as_tuple),
+    AfterValidator(_apart),
+    WithJsonSchema({"anyOf": [_FORMATS, {"type": "array", "items": _FORMATS, "minItems": 1, "maxItems": 8}]}),
 ]
 Template = Annotated[str, AfterValidator(checked_template)]
 ModelName = Annotated[str, AfterValidator(checked_model)]

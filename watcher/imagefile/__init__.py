@@ -6,8 +6,9 @@ Everything here may be called from several threads at once.
 from __future__ import annotations
 
 from .picture import Array, Picture
+from .readback import read_map
 from .reading import decode
-from .showing import COLOURS, contact_sheet, preview, thumbnail
+from .showing import COLOURS, contact_sheet, preview, smaller, thumbnail
 from .sniff import HEAD_BYTES, NAMES, claims_picture, sniff
 from .wholeness import wholeness
 from .writing import FORMATS, encode, extension, read_facts
@@ -26,6 +27,8 @@ __all__ = [
     "extension",
     "preview",
     "read_facts",
+    "read_map",
+    "smaller",
     "sniff",
     "thumbnail",
     "wholeness",

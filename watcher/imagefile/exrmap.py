@@ -1,4 +1,4 @@
-"""EXR maps: one channel of 32-bit float, scan lines, ZIP compressed, facts as string attributes."""
+"""EXR maps: one channel of 16- or 32-bit float, scan lines, ZIP compressed, facts as string attributes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ _ZIP = b"\3"
 
 
 def encode(array: Array, facts: Mapping[str, str], channel: str = "Z") -> bytes:
-    """(H, W) float32 as an OpenEXR 2.0 file (OpenEXR file layout, one part, increasing y) with one FLOAT channel."""
+    """(H, W) float32 or float16 as an OpenEXR 2.0 file (one part, increasing y) with one FLOAT or HALF channel.
+
+    Source of the layout: the OpenEXR file layout; a pixel type of 1 is HALF, 2 is FLOAT.
+    """
+    kind = 1 if array.dtype.itemsize == 2 else 2
     height, width = array.shape
     window = struct.pack("<4i", 0, 0, width - 1, height - 1)
-    plane = channel.encode() + b"\0" + struct.pack("<iBxxxii", 2, 0, 1, 1) + b"\0"
+    plane = channel.encode() + b"\0" + struct.pack("<iBxxxii", kind, 0, 1, 1) + b"\0"
     parts = [
         _attribute("channels", "chlist", plane),
         _attribute("compression", "compression", _ZIP),
@@ -49,7 +53,9 @@ def _attribute(name: str, kind: str, value: bytes) -> bytes:
 
 def _chunk(array: Array, top: int) -> bytes:
     """Sixteen rows: bytes at even places, then at odd ones, each less the one before plus 128, then deflated."""
-    raw = np.ascontiguousarray(array[top : top + _LINES], dtype="<f4").view(np.uint8).reshape(-1)
+    raw = (
+        np.ascontiguousarray(array[top : top + _LINES], dtype=array.dtype.newbyteorder("<")).view(np.uint8).reshape(-1)
+    )
     sorted_ = np.concatenate((raw[0::2], raw[1::2]))
     delta = np.empty_like(sorted_)
     delta[0] = sorted_[0]

@@ -16,12 +16,20 @@ _GAP_PX = 12
 _PAPER = 245
 
 
-def preview(map01: Array, colours: str) -> bytes:
+def preview(map01: Array, colours: str, beside: Array | None = None) -> bytes:
     """A JPEG of a map (H, W), float 0..1 or uint16, in ``inferno``, ``turbo``, ``magma`` or ``gray``.
 
+    ``beside`` (h, w, 3) uint8 RGB: the picture, which is put to the left; the map is brought to its size.
     Raises UsageError for other colours.
     """
-    return _jpeg(coloured(map01, colours))
+    if beside is None:
+        return _jpeg(coloured(map01, colours))
+    import cv2
+
+    height, width = beside.shape[:2]
+    fitted = np.asarray(cv2.resize(map01, (width, height), interpolation=cv2.INTER_AREA))
+    gap = np.full((height, _GAP_PX, 3), _PAPER, np.uint8)
+    return _jpeg(np.concatenate((beside, gap, coloured(fitted, colours)), axis=1))
 
 
 def coloured(map01: Array, colours: str) -> Array:
@@ -64,12 +72,17 @@ def _row(picture: Array, map_: Array, column: int) -> Array:
 
 def thumbnail(pixels: Array, most_px: int) -> bytes:
     """A JPEG no larger than ``most_px`` on either side, of (H, W) or (H, W, 3) RGB, uint8, uint16 or float 0..1."""
+    small = smaller(pixels, most_px)
+    return _jpeg(small if small.ndim == 3 else np.repeat(small[..., None], 3, axis=2))
+
+
+def smaller(pixels: Array, most_px: int) -> Array:
+    """(h, w) or (h, w, 3) uint8, no larger than ``most_px`` on either side, of uint8, uint16 or float 0..1 pixels."""
     import cv2
 
     scale = min(1.0, most_px / max(pixels.shape[:2]))
     size = max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[0] * scale))
-    small = _eight_bits(np.asarray(cv2.resize(np.ascontiguousarray(pixels), size, interpolation=cv2.INTER_AREA)))
-    return _jpeg(small if small.ndim == 3 else np.repeat(small[..., None], 3, axis=2))
+    return _eight_bits(np.asarray(cv2.resize(np.ascontiguousarray(pixels), size, interpolation=cv2.INTER_AREA)))
 
 
 def _eight_bits(map01: Array) -> Array:

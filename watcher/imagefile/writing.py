@@ -22,7 +22,7 @@ _TIFF_COMPRESSION = 8  # Adobe deflate
 _TIFF_STRIP_BYTES = 1 << 20
 
 
-def encode(array: Array, fmt: str, facts: Mapping[str, str]) -> bytes:
+def encode(array: Array, fmt: str, facts: Mapping[str, str], channel: str = "Z") -> bytes:
     """A depth map (H, W) as the bytes of a file, with ``facts`` inside as text.
 
     | fmt     | array            | facts are in                     |
@@ -31,9 +31,11 @@ def encode(array: Array, fmt: str, facts: Mapping[str, str]) -> bytes:
     | jpg     | uint8            | a comment, JSON                  |
     | tiff16  | uint16           | ImageDescription, JSON           |
     | tiff32f | float32          | ImageDescription, JSON           |
-    | exr     | float32          | attributes ``depth:<key>``       |
+    | exr     | float32, float16 | attributes ``depth:<key>``       |
     | pfm     | float32          | (the format has no place)        |
     | npy     | any of the three | (the format has no place)        |
+
+    ``channel``: the name of the one channel of an EXR, ``Z`` or ``Y``; the other formats have no names.
 
     Raises UsageError for another format, ValueError when the array is not of the format's kind (a mistake of the
     caller: nothing is converted here, so nothing is lost unseen).
@@ -43,7 +45,7 @@ def encode(array: Array, fmt: str, facts: Mapping[str, str]) -> bytes:
     kinds, _, write = _WRITERS[fmt]
     if array.ndim != 2 or array.dtype.name not in kinds or not array.size:
         raise ValueError(f"{fmt} takes (H, W) {' or '.join(kinds)}, not {array.shape} {array.dtype}")
-    return write(array, facts)
+    return exrmap.encode(array, facts, channel) if fmt == "exr" else write(array, facts)
 
 
 def extension(fmt: str) -> str:
@@ -153,7 +155,7 @@ _WRITERS: dict[str, tuple[tuple[str, ...], str, _Writer]] = {
     "jpg": (("uint8",), ".jpg", _jpg),
     "tiff16": (("uint16",), ".tif", _tiff),
     "tiff32f": (("float32",), ".tif", _tiff),
-    "exr": (("float32",), ".exr", exrmap.encode),
+    "exr": (("float32", "float16"), ".exr", exrmap.encode),
     "pfm": (("float32",), ".pfm", _pfm),
     "npy": (("uint8", "uint16", "float32"), ".npy", _npy),
 }

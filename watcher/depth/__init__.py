@@ -20,8 +20,26 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from watcher.depth.masking import mask_far
+from watcher.depth.ranges import of_percentiles, undone
 from watcher.errors import NoDepth
 from watcher.frame import Float32
+
+__all__ = [
+    "DepthMap",
+    "Kind",
+    "Near",
+    "Pixels",
+    "Plan",
+    "Resample",
+    "finish",
+    "input_size",
+    "mask_far",
+    "min_side_px",
+    "of_percentiles",
+    "prepare",
+    "undone",
+]
 
 Pixels = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.float32]
 Triple = tuple[float, float, float]
