@@ -18,12 +18,24 @@ from waiting import until
 from watcher.agent_label import LABEL
 
 VERBS = (
-    *(["run"], ["once"], ["depth"], ["status"], ["retry"], ["doctor"]),
+    *(["run"], ["once"], ["depth"], ["status"], ["retry"], ["doctor"], ["inspect"]),
     *(["install"], ["uninstall"], ["start"], ["stop"], ["restart"], ["logs"]),
     *(["config", "show"], ["config", "check"], ["config", "schema"], ["config", "init"]),
     *(["models", "list"], ["models", "pull"], ["models", "verify"], ["models", "path"]),
+    *(["models", "prepare"], ["models", "bench"]),
 )
 ERROR = re.compile(r"^error: .+\. .+", re.MULTILINE)
+
+
+def test_every_verb_is_looked_at(run_cli: RunCli) -> None:
+    """What the help offers is what these tests know: a new verb has to keep its word as well."""
+    groups: dict[tuple[str, ...], list[str]] = {(): []}
+    for verb in VERBS:
+        groups.setdefault(tuple(verb[:-1]), []).append(verb[-1])
+    groups[()] += [group[0] for group in groups if group]
+    for group, known in groups.items():
+        offered = run_cli(*group, "--help").stdout.partition("Commands:")[2]
+        assert sorted(re.findall(r"^  (\w+)  ", offered, re.MULTILINE)) == sorted(known)
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
@@ -55,6 +67,7 @@ def test_exit_codes(run_cli: RunCli, tmp_path: Path) -> None:
         (["retry", "missing.jpg"], 66),
         (["depth", good, "-o", tmp_path / "file" / "maps"], 73),
         (["config", "init", broken], 73),
+        (["start"], 69),
     ]
     for words, code in table:
         done = run_cli(*words)
@@ -147,6 +160,8 @@ NAMES = (
         "x" * 240 + ".png",
         "HOLIDAY.PNG",
         ".png.png",
+        " leading.png",
+        "trailing .png ",
         "a.tar.png",
         "\udcff.png",
     ),
