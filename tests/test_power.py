@@ -74,10 +74,16 @@ class Disk:
                 self._names.setdefault(os.path.dirname(new), {})[os.path.basename(new)] = self._hold(new)
             self._names.get(os.path.dirname(old), {}).pop(os.path.basename(old), None)
 
-    def moved(self, old: str, new: str) -> None:
+    def rename(self, real: Callable[[Path, Path], None], source: Path, target: Path) -> None:
+        """In one step, as seen by the threads that sync meanwhile."""
         with self._lock:
-            if os.path.dirname(old) != os.path.dirname(new):
-                self._moves.append((old, new))
+            self._ours.busy = True
+            try:
+                real(source, target)
+            finally:
+                self._ours.busy = False
+            if source.parent != target.parent:
+                self._moves.append((str(source), str(target)))
 
     def synced(self, descriptor: int) -> None:
         path = os.readlink(f"/proc/self/fd/{descriptor}")
@@ -166,8 +172,7 @@ def _stand_before(patch: pytest.MonkeyPatch, disk: Disk) -> None:
 
     def rename_new(source: Path, target: Path, real: Callable[[Path, Path], None] = moving.rename_new) -> None:
         disk.cut()
-        real(source, target)
-        disk.moved(str(source), str(target))
+        disk.rename(real, source, target)
 
     for name in ("replace", "rename", "unlink", "mkdir", "write"):
         patch.setattr(os, name, before(getattr(os, name)))

@@ -36,10 +36,11 @@ class Troubles:
             self._by_place[place] = trouble
         self._on_change()
 
-    def forget(self, below: str) -> None:
-        """Files below a folder that are no longer there stand in nobody's way."""
+    def forget(self, below: str, met: set[str]) -> None:
+        """After a whole scan: files that are gone, and folders that gave no trouble now, stand in nobody's way."""
         for place in list(self._by_place):
-            if place.startswith(below + "/") and not os.path.lexists(place):
+            over = not os.path.lexists(place) or (os.path.isdir(place) and place not in met)
+            if place.startswith(below + "/") and over:
                 self.tell(place, None)
 
     def lines(self) -> list[str]:

@@ -53,7 +53,10 @@ class Folder:
 
     def _is_of(self, base: str, source: Source) -> bool:
         path = self.outbox.folder / (base + self.endings[0])
-        facts = (read_facts(path) or {}) if path.is_file() else {}
+        try:
+            facts = read_facts(path) or {}
+        except OSError:
+            return False  # what cannot be read is not ours to replace
         return (facts.get("source"), facts.get("source_bytes")) == (source.rel, str(source.identity.size))
 
     def fail(self, journal: Journal, frame: Frame, error: BaseException) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from watcher.durable import is_temporary, move_aside, rename_new, sync_folder
+from watcher.durable import is_temporary, move_aside, rename_new, sync_folder, temporary_name
 from watcher.errors import SourceChanged, SourceGone, TooLarge
 from watcher.frame import Identity, Source
 from watcher.volume import Anchor, ignores_case
@@ -232,12 +232,22 @@ class Inbox:
         try:
             self._unchanged(source, os.lstat(source.path))
             if after == "delete":
-                source.path.unlink()
-                sync_folder(source.path.parent)
+                self._delete(source)
                 return None
             return self._move(source, processed)
         except FileNotFoundError:
             return None
+
+    def _delete(self, source: Source) -> None:
+        """Put out of reach first, then look again: what is removed is what was done."""
+        hidden = source.path.with_name(temporary_name(source.name))
+        rename_new(source.path, hidden)
+        if identity_of(os.lstat(hidden)).content != source.identity.content:
+            with contextlib.suppress(FileExistsError):
+                rename_new(hidden, source.path)
+            raise SourceChanged(f"{source.rel} was replaced while it was deleted", "It is done again.")
+        hidden.unlink()
+        sync_folder(source.path.parent)
 
     def _move(self, source: Source, processed: Path) -> Path:
         place = (processed / source.rel).parent

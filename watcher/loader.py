@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,10 +98,9 @@ class Loader:
                 if plan is None:
                     self._give_back(journal, frame)
                     continue
-                self.in_hand[number] = (frame, now_s())
-                ready = self._load(journal, frame, plan)
-                took = self.in_hand.pop(number)
-                self.effort.note(number, now_s() - took[1])
+                began_s = now_s()
+                ready = self._load(journal, number, frame, plan)
+                self.effort.note(number, now_s() - began_s)
                 if ready is not None:
                     self.ready.give(ready)
         except VolumeTrouble:
@@ -119,10 +119,11 @@ class Loader:
         journal.give_back(frame.id)
         self._course.ended(frame, Outcome.GIVEN_BACK)
 
-    def _load_call(self, frame: Frame, call: Call, plan: depth.Plan) -> Ready | None:
+    def _load_call(self, number: int, frame: Frame, call: Call, plan: depth.Plan) -> Ready | None:
         """A picture that was sent: whatever is wrong with it is the answer, and nothing is written down."""
         try:
-            loaded = load(call.data, plan, self._limits.max_pixels)
+            with self._timed(number, frame):
+                loaded = load(call.data, plan, self._limits.max_pixels)
         except Exception as error:
             if blame_of(error) not in (Blame.FRAME, Blame.VOLUME):
                 raise
@@ -131,13 +132,23 @@ class Loader:
         facts = {"source": frame.source.rel, "source_bytes": len(call.data), **loaded.facts}
         return Ready(frame, loaded.tensor, loaded.height_px, loaded.width_px, facts)
 
-    def _load(self, journal: Journal, frame: Frame, plan: depth.Plan) -> Ready | None:
+    @contextmanager
+    def _timed(self, number: int, frame: Frame) -> Iterator[None]:
+        """Only decoding is held to a limit: a slow volume is not the picture's fault."""
+        self.in_hand[number] = (frame, now_s())
+        try:
+            yield
+        finally:
+            del self.in_hand[number]
+
+    def _load(self, journal: Journal, number: int, frame: Frame, plan: depth.Plan) -> Ready | None:
         if frame.call is not None:
-            return self._load_call(frame, frame.call, plan)
+            return self._load_call(number, frame, frame.call, plan)
         folder = self._course.folder_of(frame)
         try:
             taken = folder.inbox.read(frame.source, self._limits.max_file_mb * 1_000_000)
-            loaded = load(taken.data, plan, self._limits.max_pixels, folder.settings.output)
+            with self._timed(number, frame):
+                loaded = load(taken.data, plan, self._limits.max_pixels, folder.settings.output)
         except SourceGone:
             journal.forget(frame.source.inbox, frame.source.key)
             self._course.ended(frame, Outcome.GONE)

@@ -78,7 +78,8 @@ def recover(journal: Journal, folders: Sequence[Folder], state_dir: Path, max_at
         _recover_one(journal, folders, row, evidence, max_attempts)
     for row in journal.in_state("failed"):
         folder = _folder_of(folders, row)
-        if not row.filed and folder is not None and not os.path.lexists(row.inbox / row.rel):
+        gone = row.inbox.is_dir() and not os.path.lexists(row.inbox / row.rel)  # an inbox that is away says nothing
+        if not row.filed and folder is not None and gone:
             with contextlib.suppress(OSError):
                 folder.explain_again(row)
                 journal.filed(row.id, "")

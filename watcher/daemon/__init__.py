@@ -140,7 +140,7 @@ class Daemon:
         rooms.engine.start(rooms.loader.ready, self._bell.ring)
         rooms.loader.start(rooms.intake.work, rooms.engine.plan)
         rooms.finisher.start(rooms.engine.raw)
-        rooms.intake.start()
+        rooms.intake.start(held=True)
         self._watch.start()
         self._teller.show(self._condition(), now=True)
         log.info("depth-watcher %s started, process %d", __version__, os.getpid())
@@ -169,6 +169,7 @@ class Daemon:
             if not announced and report is not None:
                 announced = True
                 self.network.announce(report)
+                self._rooms.intake.release()
             self._check_watch()
             self._check_memory()
             self._check_journal()
@@ -197,8 +198,9 @@ class Daemon:
             self._rooms.intake.rescan()
 
     def _check_journal(self) -> None:
-        if not (self.state_dir / JOURNAL_FILE).exists():
-            self._lost = f"the journal was taken out of {self.state_dir}"
+        with contextlib.suppress(OSError):  # a disk that does not answer is waited for by those who write
+            if JOURNAL_FILE not in os.listdir(self.state_dir):
+                self._lost = f"the journal was taken out of {self.state_dir}"
 
     def _check_memory(self) -> None:
         if now_s() - self._memory_seen_s >= _MEMORY_PAUSE_S and not self._once:

@@ -58,13 +58,20 @@ class Intake:
         self._pace = pace
         self._ended = 0
         self._shown = (0, 0, 0)
+        self._held = False
         self._finder: Finder | None = None
         self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
 
     # -- from other threads ---------------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, *, held: bool = False) -> None:
+        """``held``: begin no attempt until ``release``, so that a model that does not load has no picture to blame."""
+        self._held = held
         self._thread.start()
+
+    def release(self) -> None:
+        self._held = False
+        self._mail.put(_Room())
 
     def hint(self, path: str) -> None:
         """Something happened at ``path``. Never blocks, never fails, decides nothing."""
@@ -186,7 +193,7 @@ class Intake:
     # -- handing on -----------------------------------------------------------------------------------------------
 
     def _hand_on(self, finder: Finder, journal: Journal) -> None:
-        while not self.work.full() and not self._paused.is_set():
+        while not self.work.full() and not self._paused.is_set() and not self._held:
             entry = finder.backlog.next_settled()
             if entry is None:
                 return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import logging
 import os
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -39,14 +40,13 @@ class Finder:
         self.in_flight: dict[Key, Frame] = {}
         self.suspects: set[Key] = set()  # were in hand when the process before us died; they go first, alone
         self.unread: set[int] = set()  # inboxes whose last scan failed: nobody knows what is in them
-        self._polled = pace.polled
         self.arrivals = 0
         self._folders = course.folders
         self._journal = journal
-        self._rescan_s = pace.rescan_s
+        self._rescan_s, self._polled = pace.rescan_s, pace.polled
         self._troubles = course.troubles
-        self._handled = Handled()
-        self._junk = Foreign()
+        self._met: set[str] = set()  # places in trouble, as the last scan saw them
+        self._handled, self._junk = Handled(), Foreign()
         indices = range(len(course.folders))
         self._beyond = dict.fromkeys(indices, 0)  # candidates that the window had no room for
         self._ignored = dict.fromkeys(indices, 0)
@@ -110,20 +110,19 @@ class Finder:
         # One that is gone, or holds new content now, is no suspect; nobody must wait for it.
         self.suspects = {key for key, entry in self.backlog.entries.items() if entry.alone} & self.suspects
 
-    # -- seeing ---------------------------------------------------------------------------------------------------
-
     def _scan(self, index: int, folder: Folder, below: str = "") -> None:
         """The whole inbox, or one of its folders: the smallest names that there is room for come into view."""
         began = now_s()
         self.arrivals += 1
         place = str(folder.inbox.folder)
         self._found = self._passed = 0
+        self._met.clear()
         self._junk.begin()
         try:
             folder.inbox.prepare()
-            chosen = heapq.nsmallest(
-                self.backlog.room(), self._candidates(index, folder, below), key=lambda sighting: sighting.rel
-            )
+            candidates = self._candidates(index, folder, below)
+            chosen = heapq.nsmallest(self.backlog.room(), candidates, key=lambda sighting: sighting.rel)
+            deque(candidates, maxlen=0)  # without room nothing was drawn; what is there is counted all the same
         except OSError as error:
             self._troubles.tell(place, "the inbox cannot be read: {}. {}".format(*explain(error)))
             self._scan_at_s[index] = now_s() + min(self._rescan_s, _AGAIN_S)
@@ -131,7 +130,8 @@ class Finder:
             return
         self.unread.discard(index)
         self._troubles.tell(place, None)
-        self._troubles.forget(place)
+        if not below:
+            self._troubles.forget(place, self._met)
         for sighting in chosen:
             self.look(index, folder, sighting)
         cost_s = now_s() - began
@@ -171,7 +171,9 @@ class Finder:
 
     def _pass_over(self, folder: Folder, sighting: Sighting) -> None:
         if sighting.trouble is not None:
-            self._troubles.tell(str(folder.inbox.folder / sighting.rel), "{}. {}".format(*explain(sighting.trouble)))
+            place = str(folder.inbox.folder / sighting.rel)
+            self._met.add(place)
+            self._troubles.tell(place, "{}. {}".format(*explain(sighting.trouble)))
         elif sighting.passed not in ("hidden", "gone"):
             self._passed += 1
 
@@ -210,8 +212,6 @@ class Finder:
         """Out of view: gone, done or not ours."""
         self.backlog.drop(key)
         self.suspects.discard(key)
-
-    # -- the one door ---------------------------------------------------------------------------------------------
 
     def look(self, index: int, folder: Folder, sighting: Sighting) -> None:
         """One file, as it is now: known, in work, waiting, or new."""

@@ -216,13 +216,13 @@ class Journal:
 
     def _undo(self, row_id: int) -> None:
         found = self._db.execute(
-            "SELECT attempts, interruptions, maps FROM frames WHERE id = ? AND state = 'attempt'", (row_id,)
+            "SELECT attempts, interruptions, maps, alone FROM frames WHERE id = ? AND state = 'attempt'", (row_id,)
         ).fetchone()
         if found is None:
             return
-        attempts, interruptions, maps = found
+        attempts, interruptions, maps, alone = found
         if attempts > 1 or interruptions:
-            self._end_uncounted(row_id, "held", None)
+            self._end_uncounted(row_id, "held", {"code": "suspect"} if alone else None)
         elif maps is not None:
             self._disown(row_id)
         else:

@@ -56,7 +56,7 @@ class Album:
                 {
                     "name": row.rel,
                     "what": str((row.reason or {}).get("what", "")),
-                    "remedy": str((row.reason or {}).get("remedy", "")),
+                    "remedy": str((row.reason or {}).get("what_to_do", "")),
                     "when": stamp(row.ended_at),
                 }
                 for row in failed
