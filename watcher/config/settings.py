@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from watcher.config import presets
 from watcher.config.paths import DEFAULT_INBOX, beside
+from watcher.config.section import Section
 from watcher.config.values import (
     Address,
     AnyPath,
@@ -23,14 +24,6 @@ from watcher.config.values import (
     as_tuple,
     is_loopback,
 )
-
-
-class Section(BaseModel):
-    """Strict ("3" is not a number), closed (unknown keys are mistakes) and frozen."""
-
-    model_config = ConfigDict(
-        strict=True, frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=(), defer_build=True
-    )
 
 
 class Output(Section):
