@@ -81,7 +81,7 @@ ANSWERS: dict[str, Callable[[Float32], Float32]] = {
 
 def answer(tensor: Float32) -> Float32:
     gate = os.environ.get("FAKE_GATE")
-    while gate and not os.path.exists(gate):
+    while gate and float(tensor.std()) and not os.path.exists(gate):  # the warm-up's plain gray passes
         threading.Event().wait(0.01)
     made = mean_of_channels(tensor)
     if os.environ.get("FAKE_LEAK"):
