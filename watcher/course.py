@@ -10,6 +10,7 @@ from pathlib import Path
 
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome
+from watcher.shots import Shots
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class Course:
     ended: Callable[[Frame, Outcome], None]
     troubles: Troubles
     alarm: Callable[[], None]
+    shots: Shots | None = None
 
     def folder_of(self, frame: Frame) -> Folder:
         return self.folders[frame.folder]

@@ -95,6 +95,9 @@ class Engine:
                 continue
             if ready.frame.call is not None and not ready.frame.call.wanted():
                 continue
+            if ready.depth is not None:
+                self.raw.give(Raw(ready.frame, ready.depth, ready.height_px, ready.width_px, ready.facts, ready.aside))
+                continue
             began_s = now_s()
             self.in_hand = (ready.frame, began_s)
             depth = session.run(ready.tensor)

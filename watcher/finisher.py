@@ -24,10 +24,11 @@ from watcher.frame import Call, Frame, Outcome, Raw, Reply
 from watcher.handover import Handover
 from watcher.journal import Journal, Patience
 from watcher.outbox import Output
-from watcher.rendering import render
+from watcher.rendering import Span, render, span_of
 
 log = logging.getLogger(__name__)
 
+_SHOTS_PLACE = "shots"
 _RETRY_FIRST_S = 1.0
 _RETRY_MOST_S = 30.0
 
@@ -43,6 +44,7 @@ class Finisher:
         self._course = course
         self._about = about
         self._raw: Handover[Raw] | None = None
+        self._order = threading.Lock()  # one frame at a time decides about the range of a shot
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"finisher-{number}", daemon=True)
             for number in range(threads)
@@ -96,10 +98,13 @@ class Finisher:
             self._finish_call(number, raw, raw.frame.call)
             return
         folder, frame = self._course.folder_of(raw.frame), raw.frame
+        span = self._span(journal, folder, raw)
+        if span is None:
+            return
         began_s = now_s()
         self.in_hand[number] = (frame, began_s)
         try:
-            outputs = render(raw, folder.settings.output, self._about())
+            outputs = render(raw, folder.settings.output, self._about(), span)
         except Exception as error:
             if blame_of(error) is not Blame.FRAME:
                 raise
@@ -114,11 +119,40 @@ class Finisher:
             self._course.ended(frame, Outcome.GIVEN_BACK)
             return
         journal.done(frame, [str(path) for path in paths])
+        if self._course.shots is not None and folder.settings.output.range == "shot":
+            self._course.shots.finished(frame.source, folder.outbox.folder)
         self.done_at_s.append(now_s())
         self._dispose(folder, frame)
         self.effort.note(number, now_s() - began_s)
         log.info("%s: done: %s", frame, paths[0])
         self._course.ended(frame, Outcome.DONE)
+
+    def _span(self, journal: Journal, folder: Folder, raw: Raw) -> Span | None:
+        """The frame's range; ``None`` where it was kept until its shot has settled, or a stop came."""
+        shots, frame, mode = self._course.shots, raw.frame, folder.settings.output.range
+        if shots is None or mode not in ("shot", "shot-live"):
+            return span_of(raw, folder.settings.output)
+        pause_s = _RETRY_FIRST_S
+        while True:
+            try:
+                with self._order:
+                    made = shots.decide(raw, mode, folder.outbox.folder)
+            except OSError as error:
+                trouble = "the state folder takes no raw map: {}. {}".format(*explain(error))
+                self._course.troubles.tell(_SHOTS_PLACE, trouble)
+            else:
+                self._course.troubles.tell(_SHOTS_PLACE, None)
+                break
+            if self.stopping.wait(pause_s):
+                journal.give_back(frame.id)
+                self._course.ended(frame, Outcome.GIVEN_BACK)
+                return None
+            pause_s = min(pause_s * 2, _RETRY_MOST_S)
+        if not made.kept:
+            return Span(made.ends, made.mode, made.note)
+        journal.hold(frame, {"code": "shot", "what": "its raw map is kept until its shot has settled"})
+        self._course.ended(frame, Outcome.HELD)
+        return None
 
     def _publish(self, folder: Folder, frame: Frame, outputs: tuple[Output, ...]) -> tuple[Path, ...] | None:
         """Publish, as soon as the volume lets us; ``None``: a stop came first, or only this map's place is wrong."""

@@ -118,7 +118,10 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Loader to engine. ``tensor`` (1, 3, h, w) float32; ``height_px``/``width_px`` of the upright source."""
+    """Loader to engine. ``tensor`` (1, 3, h, w) float32; ``height_px``/``width_px`` of the upright source.
+
+    ``depth`` (h, w) float32: the network has seen this picture before, and only has to hand this on.
+    """
 
     frame: Frame
     tensor: Float32
@@ -126,6 +129,7 @@ class Ready:
     width_px: int
     facts: dict[str, Any] = field(default_factory=dict)  # format, bits, sha256 … for the metadata
     aside: Aside | None = None
+    depth: Float32 | None = None
 
 
 @dataclass(frozen=True, slots=True)

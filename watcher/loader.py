@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from watcher import depth, imagefile, rendering
 from watcher.clock import now_s
 from watcher.config import Limits, Output
@@ -145,6 +147,8 @@ class Loader:
         if frame.call is not None:
             return self._load_call(number, frame, frame.call, plan)
         folder = self._course.folder_of(frame)
+        if (kept := self._kept(frame)) is not None:
+            return kept
         try:
             taken = folder.inbox.read(frame.source, self._limits.max_file_mb * 1_000_000)
             with self._timed(number, frame):
@@ -169,6 +173,15 @@ class Loader:
             }
             return Ready(frame, loaded.tensor, loaded.height_px, loaded.width_px, facts, loaded.aside)
         return None
+
+    def _kept(self, frame: Frame) -> Ready | None:
+        """The frame of a shot whose raw map was made before: nothing has to be read again."""
+        wanted = self._course.folder_of(frame).settings.output.range
+        found = self._course.shots.kept(frame.source) if self._course.shots and wanted == "shot" else None
+        if found is None:
+            return None
+        empty = np.empty((1, 3, 0, 0), np.float32)
+        return Ready(frame, empty, found.height_px, found.width_px, found.facts, found.aside, found.depth)
 
     def _truncated(self, journal: Journal, frame: Frame, error: Truncated) -> None:
         if not frame.patient:

@@ -11,6 +11,7 @@ from watcher import catalog, config, depth, prepare
 from watcher import session as sessions
 from watcher.errors import ModelError
 from watcher.session import Report, Session, Shape
+from watcher.shots import Shots
 
 log = logging.getLogger(__name__)
 
@@ -120,6 +121,14 @@ class Network:
             "runtime": report.runtime if report else "",
             "resample": self._settings.model.resample,
         }
+
+    def shots(self) -> Shots:
+        """The raw maps and ranges of shots that this network, with this arithmetic, has made."""
+        wishes = self._settings.model
+        maker = f"{self._model.name} {self._model.sha256} {wishes.graph} {wishes.resample}"
+        kept = Shots(config.state_dir(self._settings) / "shots", maker, self._settings.limits.shot_mb * 1_000_000)
+        kept.prepare()
+        return kept
 
     def announce(self, report: Report) -> None:
         """Say once, in the log, what really runs."""

@@ -39,7 +39,7 @@ def span_of(raw: Raw, settings: OutputSettings) -> Span:
     if isinstance(wanted, tuple):
         return Span(wanted, "fixed")
     if isinstance(wanted, str):
-        return Span(None, "frame")
+        return Span(None, "frame", "" if wanted == "frame" else "it belongs to no shot")
     ends = depth.of_percentiles(raw.depth, wanted.percentile)
     mode = "percentile {:g} {:g}".format(*wanted.percentile)
     return Span(ends, mode) if ends else Span(None, "frame", f"{mode} would be one value")

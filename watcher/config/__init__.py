@@ -15,8 +15,9 @@ from watcher.config.places import default_text, find, locks_dir, log_file, model
 from watcher.errors import ConfigError
 
 if TYPE_CHECKING:
+    from watcher.config.outputs import Output
     from watcher.config.reading import Problem
-    from watcher.config.settings import Api, CoreML, Folder, Limits, Log, Model, Output, Settings, Watch
+    from watcher.config.settings import Api, CoreML, Folder, Limits, Log, Model, Settings, Watch
 
 __all__ = [
     "Api",

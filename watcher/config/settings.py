@@ -10,65 +10,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from watcher.config import presets
+from watcher.config.outputs import Output
 from watcher.config.paths import DEFAULT_INBOX, beside
 from watcher.config.section import Section
 from watcher.config.values import (
     Address,
     AnyPath,
-    Formats,
     HostAddress,
     LogFile,
     ModelName,
-    Range,
-    Template,
     as_tuple,
     is_loopback,
 )
-
-
-class Output(Section):
-    """How a map is written."""
-
-    name: Template = Field(
-        default="{stem}_depth",
-        description="Name of the map without its extension; fields: {stem}, {name}, {ext}, {model}, {frame}.",
-        examples=["{stem}_depth"],
-    )
-    format: Formats = Field(
-        default="png16",
-        description="File format of the map, or a list of them; the number is bits a pixel, f is float.",
-        examples=["png16"],
-    )
-    exr_type: Literal["float", "half"] = Field(
-        default="float", description="Values of an EXR: 32-bit float, or 16-bit float (half the file, 11 bits)."
-    )
-    exr_channel: Literal["Z", "Y"] = Field(
-        default="Z", description="Name of an EXR's channel: Z is depth, Y is shown as a gray picture."
-    )
-    size: Literal["source", "model"] = Field(
-        default="source", description="Size of the map: that of the picture, or what the network returns."
-    )
-    near: Literal["white", "black"] = Field(default="white", description="Which end of the scale is near.")
-    range: Range = Field(
-        default="frame",
-        description="Raw values at the ends of the scale: each frame's own, its percentiles, or a fixed pair.",
-        examples=[[0.0, 1500.0]],
-    )
-    preview: Literal["none", "inferno", "turbo", "magma", "gray"] = Field(
-        default="none", description="Colours of an additional small picture, {stem}_depth.preview.jpg, to look at."
-    )
-    side_by_side: bool = Field(default=False, description="Show the picture to the left of its map in the preview.")
-    alpha: Literal["ignore", "mask"] = Field(
-        default="ignore", description="Transparent pixels of a picture: as if they were not, or far."
-    )
-    sidecar: bool = Field(
-        default=False, description="Write {stem}_depth.json beside the map: what is needed to undo the scaling."
-    )
-
-    @property
-    def formats(self) -> tuple[str, ...]:
-        """All of them; the first is the map itself."""
-        return (self.format,) if isinstance(self.format, str) else self.format
 
 
 class Folder(Section):
@@ -135,6 +88,12 @@ class Watch(Section):
         ge=0,
         le=604800,
         description="Seconds that a truncated file which no longer changes waits before it counts as failed.",
+    )
+    shot_settle_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=86400,
+        description="With range: shot, seconds without a new frame after which a shot is complete.",
     )
 
 
@@ -205,6 +164,12 @@ class Limits(Section):
     )
     max_file_mb: int = Field(
         default=1024, ge=1, le=1_000_000, description="Megabytes (1,000,000 bytes) of the largest file that is read."
+    )
+    shot_mb: int = Field(
+        default=4096,
+        ge=1,
+        le=10_000_000,
+        description="Megabytes of raw maps kept for open shots; beyond, a shot settles with what is there.",
     )
     max_memory_mb: int = Field(
         default=0,

@@ -122,13 +122,13 @@ LogFile = Annotated[
 _PAIR = {"type": "array", "prefixItems": [{"type": "number"}] * 2, "minItems": 2, "maxItems": 2}
 _PERCENT = {"type": "number", "minimum": 0, "maximum": 100}
 Range = Annotated[
-    Literal["frame"] | tuple[float, float] | Percentile,
+    Literal["frame", "shot", "shot-live"] | tuple[float, float] | Percentile,
     BeforeValidator(as_tuple),
     AfterValidator(_rising),
     WithJsonSchema(
         {
             "anyOf": [
-                {"const": "frame"},
+                {"enum": ["frame", "shot", "shot-live"]},
                 _PAIR,
                 {
                     "type": "object",

@@ -113,9 +113,11 @@ class Daemon:
         watch, limits = self.settings.watch, self.settings.limits
         patience_s = min(_ONCE_PATIENCE_S, watch.patience_s) if self._once else watch.patience_s
         polled = frozenset(folder.index for folder in self.folders if self._is_polled(folder))
-        course = Course(self.folders, self.state_dir / JOURNAL_FILE, self._ended, self._troubles, self._bell.ring)
+        ring, shots = self._bell.ring, self.network.shots()
+        course = Course(self.folders, self.state_dir / JOURNAL_FILE, self._ended, self._troubles, ring, shots)
         loaders, finishers = cores.pools(cores.usable(), accelerated=self.network.accelerated)
-        pace = Pace(settle.Rules(watch.settle_s, patience_s), watch.rescan_s, polled)
+        rules, shot_settle_s = settle.Rules(watch.settle_s, patience_s), 0.0 if self._once else watch.shot_settle_s
+        pace = Pace(rules, watch.rescan_s, polled, shot_settle_s)
         rooms = Rooms(
             Intake(course, pace, calls=self.settings.api.backlog),
             Loader(course, limits, threads=loaders),

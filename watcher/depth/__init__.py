@@ -21,23 +21,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from watcher.depth.masking import mask_far
-from watcher.depth.ranges import of_percentiles, undone
+from watcher.depth.ranges import SIGNATURE_FIELDS, Running, first, of_percentiles, of_shot, quantiles, undone
 from watcher.errors import NoDepth
 from watcher.frame import Float32
 
 __all__ = [
+    "SIGNATURE_FIELDS",
     "DepthMap",
     "Kind",
     "Near",
     "Pixels",
     "Plan",
     "Resample",
+    "Running",
     "finish",
+    "first",
     "input_size",
     "mask_far",
     "min_side_px",
     "of_percentiles",
+    "of_shot",
     "prepare",
+    "quantiles",
     "undone",
 ]
 

@@ -140,6 +140,7 @@ class Intake:
             journal.close()
 
     def _turn(self, finder: Finder, journal: Journal) -> bool:
+        finder.settle_shots(now_s())
         finder.scan_what_is_due(now_s())
         self._hand_on(finder, journal)
         self._set_idle(finder)

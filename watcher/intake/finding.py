@@ -17,12 +17,13 @@ from watcher import settle
 from watcher.backlog import WINDOW, Backlog, Entry, Handled, Key, fresh
 from watcher.clock import now_s
 from watcher.course import Course
-from watcher.errors import SourceChanged, explain
+from watcher.errors import explain
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome, Source, Wholeness
 from watcher.inbox import Sighting
 from watcher.intake.foreign import Foreign, Judged
-from watcher.intake.pace import Pace, gone, remember_hold, wholeness_of
+from watcher.intake.open_shots import OpenShots
+from watcher.intake.pace import Pace, dispose_again, gone, remember_hold, wholeness_of
 from watcher.journal import Journal, Row
 
 log = logging.getLogger(__name__)
@@ -46,11 +47,17 @@ class Finder:
         self._rescan_s, self._polled = pace.rescan_s, pace.polled
         self._troubles = course.troubles
         self._met: set[str] = set()  # places in trouble, as the last scan saw them
-        self._handled, self._junk = Handled(), Foreign()
+        self._handled, self._junk, self._shots = Handled(), Foreign(), OpenShots(course, pace.shot_settle_s)
         indices = range(len(course.folders))
         self._beyond = dict.fromkeys(indices, 0)  # candidates that the window had no room for
         self._ignored = dict.fromkeys(indices, 0)
         self._scan_at_s = dict.fromkeys(indices, 0.0)
+
+    def settle_shots(self, now: float) -> None:
+        """Kept frames whose shot has settled come into view again."""
+        blocked = {index for index, at_s in self._scan_at_s.items() if not at_s or self._beyond[index]} | self.unread
+        for index in self._shots.settle(now, self._journal, blocked, (self.backlog.entries, self.in_flight)):
+            self._scan_at_s[index] = 0.0
 
     def scan_what_is_due(self, now: float) -> None:
         """Look through the inboxes whose time has come, and again at files whose time has come."""
@@ -67,11 +74,11 @@ class Finder:
     def next_s(self) -> float:
         """When something is due."""
         look_s = self.backlog.next_look_s()
-        return min([*self._scan_at_s.values(), *([] if look_s is None else [look_s])])
+        return min([*self._scan_at_s.values(), *self._shots.next_s(now_s()), *([] if look_s is None else [look_s])])
 
     @property
     def waiting(self) -> int:
-        return len(self.backlog) + sum(self._beyond.values())
+        return len(self.backlog) + sum(self._beyond.values()) + self._shots.waiting
 
     @property
     def ignored(self) -> int:
@@ -90,7 +97,8 @@ class Finder:
             self.backlog.put_off(entry, now_s())
         else:
             self.backlog.forgive(key)
-            self.look_at(frame.folder, str(frame.source.path))
+            if outcome is not Outcome.HELD or not self._shots.take_in(frame.folder, frame.source, now_s()):
+                self.look_at(frame.folder, str(frame.source.path))
 
     def prune(self) -> None:
         self._journal.prune(lambda inbox, rel: gone(self._folders, inbox, rel))
@@ -101,7 +109,8 @@ class Finder:
             for index, folder in enumerate(self._folders):
                 if folder.settings.inbox == row.inbox and folder.settings.after == "keep" and row.size >= 0:
                     self._handled.add_content(index, row.key, (row.size, row.mtime_ns))
-        for row in self._journal.in_state("held"):
+        self._shots.remember(held := self._journal.in_state("held"))
+        for row in held:
             if row.reason and row.reason.get("code") == "suspect":
                 for index, folder in enumerate(self._folders):
                     if folder.settings.inbox == row.inbox:
@@ -162,7 +171,7 @@ class Finder:
                     yield sighting
 
     def _surely_done(self, index: int, folder: Folder, source: Source) -> bool:
-        if (index, source.key, source.identity) in self._handled:
+        if (index, source.key, source.identity) in self._handled or self._shots.waits(index, source):
             return True
         if not self._handled.full or folder.settings.after != "keep":
             return False
@@ -212,13 +221,15 @@ class Finder:
         """Out of view: gone, done or not ours."""
         self.backlog.drop(key)
         self.suspects.discard(key)
+        self._shots.leave(*key)
 
     def look(self, index: int, folder: Folder, sighting: Sighting) -> None:
         """One file, as it is now: known, in work, waiting, or new."""
         source = sighting.source
         assert source is not None
         key = (index, source.key)
-        if key in self.in_flight or any((*key, source.identity) in known for known in (self._handled, self._junk)):
+        known = any((*key, source.identity) in kind for kind in (self._handled, self._junk))
+        if known or key in self.in_flight or self._shots.waits(index, source):
             return
         entry = self.backlog.entries.get(key)
         if entry is not None and entry.source.identity == source.identity and not entry.unread:
@@ -275,8 +286,8 @@ class Finder:
         if row.state == "done":
             if folder.settings.after == "keep":
                 self._handled.add(folder.index, source.key, source.identity)
-            else:
-                self._dispose_again(folder, source)
+            elif not dispose_again(folder, source, self._troubles):
+                self._scan_at_s[folder.index] = 0.0
             return False
         if row.state == "failed":
             if row.filed:
@@ -286,15 +297,3 @@ class Finder:
             folder.file(self._journal, row.id, source, row.reason or {})
             return False
         return row.state == "held"
-
-    def _dispose_again(self, folder: Folder, source: Source) -> None:
-        """Its map is durable, only the source could not be put away, or a kill came between."""
-        try:
-            folder.dispose(source)
-            self._troubles.tell(str(source.path), None)
-        except SourceChanged:
-            self._scan_at_s[folder.index] = 0.0
-        except OSError as error:
-            self._troubles.tell(
-                str(source.path), "its map is done, but it cannot be moved away: {}. {}".format(*explain(error))
-            )

@@ -10,9 +10,12 @@ from pathlib import Path
 from watcher import imagefile, settle
 from watcher.backlog import Entry
 from watcher.clock import now_s, wall_s
+from watcher.course import Troubles
+from watcher.errors import SourceChanged, explain
 from watcher.folder import Folder
 from watcher.frame import Source, Wholeness
 from watcher.inbox import open_source
+from watcher.intake.open_shots import KEPT
 from watcher.journal import Row
 
 
@@ -23,6 +26,7 @@ class Pace:
     rules: settle.Rules
     rescan_s: float
     polled: frozenset[int] = frozenset()
+    shot_settle_s: float = 0.0
 
 
 def wholeness_of(source: Source) -> Wholeness | None:
@@ -40,7 +44,7 @@ def remember_hold(entry: Entry, row: Row) -> None:
         entry.alone = True  # it had settled before
         entry.patient = entry.waiting.wholeness is not Wholeness.PARTIAL
         entry.waiting = replace(entry.waiting, wholeness=Wholeness.WHOLE)
-    else:
+    elif row.reason is None or row.reason.get("code") != KEPT:
         since_s = now_s() - max(0.0, wall_s() - (row.ended_at or 0.0))
         entry.waiting = settle.Waiting(entry.source.identity, Wholeness.PARTIAL, since_s, since_s)
 
@@ -55,3 +59,15 @@ def gone(folders: Sequence[Folder], inbox: Path, rel: str) -> bool:
                 return False
             return not os.path.lexists(inbox / rel)
     return not os.path.lexists(inbox / rel) and inbox.is_dir()
+
+
+def dispose_again(folder: Folder, source: Source, troubles: Troubles) -> bool:
+    """Its map is durable, only the source could not be put away, or a kill came between. False: it has changed."""
+    try:
+        folder.dispose(source)
+        troubles.tell(str(source.path), None)
+    except SourceChanged:
+        return False
+    except OSError as error:
+        troubles.tell(str(source.path), "its map is done, but it cannot be moved away: {}. {}".format(*explain(error)))
+    return True
