@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from watcher import __version__, config, cores, durable, memory, recovery, settle, status, volume
+from watcher import __version__, config, cores, durable, memory, recovery, status, volume
 from watcher.clock import now_s, stamp, wall_s
 from watcher.course import Course, Troubles
 from watcher.daemon.beginning import Access
@@ -40,7 +40,6 @@ log = logging.getLogger(__name__)
 
 STOP_BUDGET_S = 4.0  # launchd's ExitTimeOut and a user's patience are both longer
 JOURNAL_FILE = "journal.db"
-_ONCE_PATIENCE_S = 5.0
 _ONCE_STUCK_S = 10.0
 _MEMORY_PAUSE_S = 0.5
 
@@ -110,14 +109,12 @@ class Daemon:
             journal.close()
 
     def _build(self) -> Rooms:
-        watch, limits = self.settings.watch, self.settings.limits
-        patience_s = min(_ONCE_PATIENCE_S, watch.patience_s) if self._once else watch.patience_s
+        limits = self.settings.limits
         polled = frozenset(folder.index for folder in self.folders if self._is_polled(folder))
         ring, shots = self._bell.ring, self.network.shots()
         course = Course(self.folders, self.state_dir / JOURNAL_FILE, self._ended, self._troubles, ring, shots)
         loaders, finishers = cores.pools(cores.usable(), accelerated=self.network.accelerated)
-        rules, shot_settle_s = settle.Rules(watch.settle_s, patience_s), 0.0 if self._once else watch.shot_settle_s
-        pace = Pace(rules, watch.rescan_s, polled, shot_settle_s)
+        pace = Pace.of(self.settings.watch, polled, once=self._once)
         rooms = Rooms(
             Intake(course, pace, calls=self.settings.api.backlog),
             Loader(course, limits, threads=loaders),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from watcher import imagefile, settle
+from watcher import config, imagefile, settle
 from watcher.backlog import Entry
 from watcher.clock import now_s, wall_s
 from watcher.course import Troubles
@@ -18,6 +18,8 @@ from watcher.inbox import open_source
 from watcher.intake.open_shots import KEPT
 from watcher.journal import Row
 
+_ONCE_PATIENCE_S = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -27,6 +29,13 @@ class Pace:
     rescan_s: float
     polled: frozenset[int] = frozenset()
     shot_settle_s: float = 0.0
+
+    @classmethod
+    def of(cls, watch: config.Watch, polled: frozenset[int], *, once: bool) -> Pace:
+        """As the settings say; ``once`` waits neither long for truncated files nor for the next frame of a shot."""
+        patience_s = min(_ONCE_PATIENCE_S, watch.patience_s) if once else watch.patience_s
+        rules = settle.Rules(watch.settle_s, patience_s)
+        return cls(rules, watch.rescan_s, polled, 0.0 if once else watch.shot_settle_s)
 
 
 def wholeness_of(source: Source) -> Wholeness | None:
