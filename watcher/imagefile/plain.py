@@ -10,7 +10,7 @@ import numpy as np
 
 from watcher.errors import Corrupt, Truncated
 
-from . import orientation, structure
+from . import deep, orientation, structure
 from .picture import Array, Limits, Stored
 
 _MORE = "Copy it again; the file is not all there."
@@ -76,17 +76,21 @@ def bmp(data: bytes, limits: Limits) -> Stored:
 
 def psd(data: bytes, limits: Limits) -> Stored:
     """Photoshop: the composite that it saves with "maximise compatibility"."""
-    return _read("psd", data, limits)
+    return deep.psd(data, limits) if deep.psd_bits(data) == 16 else _read("psd", data, limits)
 
 
 def jp2(data: bytes, limits: Limits) -> Stored:
     """JPEG 2000. The decoder accepts a codestream without its end, so the end was asked for before."""
-    return _read("jp2", data, limits)
+    return deep.jp2(data, limits) if deep.jp2_bits(data) > 8 else _read("jp2", data, limits)
 
 
 def avif(data: bytes, limits: Limits) -> Stored:
-    """AVIF, in 8 bits. ``irot`` and ``imir`` come as an orientation from the library and are applied once."""
-    return _read("avif", data, limits, exif=True, coded=_nclx(data))
+    """AVIF. ``irot`` and ``imir`` come as an orientation from the library and are applied once."""
+    return (
+        deep.avif(data, limits, _nclx(data))
+        if deep.avif_bits(data) > 8
+        else _read("avif", data, limits, exif=True, coded=_nclx(data))
+    )
 
 
 def _nclx(data: bytes) -> tuple[int, int] | None:
