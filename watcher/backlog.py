@@ -117,9 +117,6 @@ class Backlog:
         """When ``due`` will have something; ``None`` for never."""
         return self._due[0][0] if self._due else None
 
-    def of_folder(self, folder: int) -> list[Key]:
-        return [key for key in self.entries if key[0] == folder]
-
 
 def replace_waiting(entry: Entry, waiting: settle.Waiting) -> Entry:
     return replace(entry, waiting=waiting)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from watcher.inbox import Inbox
-from watcher.journal import Journal
+from watcher.journal import JOURNAL_FILE, Journal
 from watcher.quarantine import Case, Quarantine
-
-JOURNAL_FILE = "journal.db"
 
 
 def bring_back(state_dir: Path, room: Quarantine, case: Case) -> Path:

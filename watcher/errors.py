@@ -259,12 +259,6 @@ def privacy_clicks(program: str) -> str:
     )
 
 
-def volume_trouble(error: OSError) -> VolumeTrouble:
-    """The same, as an error of the tree."""
-    what, remedy = explain(error)
-    return VolumeTrouble(what, remedy)
-
-
 def blame_of(error: BaseException) -> Blame:
     """Who is at fault. Unknown exceptions blame the frame that was in hand: it is quarantined, the others go on."""
     if isinstance(error, WatcherError):

@@ -190,11 +190,6 @@ class Inbox:
 
     # -- taking ---------------------------------------------------------------------------------------------------
 
-    def peek(self, source: Source, length_bytes: int = 64) -> bytes:
-        """The first bytes, to tell by content what the file is. Raises ``OSError``."""
-        with open_source(source) as file:
-            return file.read(length_bytes)
-
     def read(self, source: Source, max_bytes: int) -> Taken:
         """All bytes of exactly the content that was sighted.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import logging.handlers
-import sys
 import traceback
 from pathlib import Path
 from typing import TextIO
@@ -68,8 +67,3 @@ def close_log() -> None:
     for handler in list(logger.handlers):
         logger.removeHandler(handler)
         handler.close()
-
-
-def on_terminal() -> TextIO | None:
-    """stderr, where a person sees it."""
-    return sys.stderr if sys.stderr is not None and sys.stderr.isatty() else None

@@ -28,7 +28,7 @@ from watcher.folder import Folder
 from watcher.frame import Frame, Outcome
 from watcher.instance import alone, crash_trace
 from watcher.intake import Intake, Pace
-from watcher.journal import Journal
+from watcher.journal import JOURNAL_FILE, Journal
 from watcher.loader import Loader
 from watcher.network import Network
 from watcher.watch import Root, Watch
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STOP_BUDGET_S = 4.0  # launchd's ExitTimeOut and a user's patience are both longer
-JOURNAL_FILE = "journal.db"
 _ONCE_STUCK_S = 10.0
 _MEMORY_PAUSE_S = 0.5
 

@@ -6,6 +6,7 @@ handed on twice.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 _HINTS_MOST = 20_000  # beyond, hints are dropped and one rescan stands for all of them
 _PRUNE_EVERY = 1000
+_TIDY_EVERY_S = 30.0
 
 
 class _Stop:
@@ -58,7 +60,8 @@ class Intake:
         self._pace = pace
         self._ended = 0
         self._shown = (0, 0, 0)
-        self._held = False
+        self._held = self._flooded = False
+        self._tidy_at_s = 0.0
         self._finder: Finder | None = None
         self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
 
@@ -77,8 +80,8 @@ class Intake:
         """Something happened at ``path``. Never blocks, never fails, decides nothing."""
         if self._mail.qsize() < _HINTS_MOST:
             self._mail.put(path)
-        elif self._mail.qsize() == _HINTS_MOST:
-            self._mail.put(_Rescan())
+        else:
+            self._flooded = True  # the mailbox is full, so the thread is awake and will see it
 
     def ended(self, frame: Frame, outcome: Outcome) -> None:
         """A bell, not data: the frame has left the path."""
@@ -140,6 +143,12 @@ class Intake:
             journal.close()
 
     def _turn(self, finder: Finder, journal: Journal) -> bool:
+        if self._flooded:
+            self._flooded = False
+            finder.rescan()
+        if now_s() >= self._tidy_at_s:
+            self._tidy_at_s = now_s() + _TIDY_EVERY_S
+            finder.prune()
         finder.settle_shots(now_s())
         finder.scan_what_is_due(now_s())
         self._hand_on(finder, journal)
@@ -152,24 +161,25 @@ class Intake:
         return self._open_mail(finder, mail)
 
     def _open_mail(self, finder: Finder, mail: Mail) -> bool:
-        """One letter and all that lie behind it: what comes together is one arrival."""
+        """One letter and all that lie behind it: what comes together is one arrival.
+
+        Everything is taken out before anything is looked at, so that a path that is named twice is seen as it is last.
+        """
         finder.arrivals += 1
-        seen: set[str] = set()
-        while True:
-            if isinstance(mail, _Stop):
-                return False
-            if isinstance(mail, _Rescan):
-                finder.rescan()
-            elif isinstance(mail, str):
-                if mail not in seen:
-                    seen.add(mail)
-                    finder.hinted(mail)
-            elif isinstance(mail, tuple):
-                self._note_end(finder, *mail)
-            try:
-                mail = self._mail.get_nowait()
-            except queue.Empty:
-                return True
+        letters = [mail]
+        with contextlib.suppress(queue.Empty):
+            while True:
+                letters.append(self._mail.get_nowait())
+        if any(isinstance(letter, _Stop) for letter in letters):
+            return False
+        if any(isinstance(letter, _Rescan) for letter in letters):
+            finder.rescan()
+        for letter in letters:
+            if isinstance(letter, tuple):
+                self._note_end(finder, *letter)
+        for path in dict.fromkeys(letter for letter in letters if isinstance(letter, str)):
+            finder.hinted(path)
+        return True
 
     def _note_end(self, finder: Finder, frame: Frame, outcome: Outcome) -> None:
         finder.ended(frame, outcome)

@@ -101,7 +101,8 @@ class Finder:
                 self.look_at(frame.folder, str(frame.source.path))
 
     def prune(self) -> None:
-        self._journal.prune(lambda inbox, rel: gone(self._folders, inbox, rel))
+        for forget in (self._journal.prune, self._journal.tidy):
+            forget(lambda inbox, rel: gone(self._folders, inbox, rel))
 
     def remember(self) -> None:
         """What the journal knows: suspects go first, kept sources need no second look."""

@@ -16,65 +16,29 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from watcher.clock import wall_s
 from watcher.frame import Frame, Source
 from watcher.journal.patience import Patience, patiently
-from watcher.journal.rows import ATTEMPT, COLUMNS, HISTORY_ROWS, SCHEMA, VERSION, Counts, Row, base_key, row_of
+from watcher.journal.rows import ATTEMPT, COLUMNS, HISTORY_ROWS, Counts, Row, base_key, row_of
+from watcher.journal.store import JOURNAL_FILE, Store
 
-__all__ = ["Counts", "Journal", "Patience", "Row"]
+__all__ = ["JOURNAL_FILE", "Counts", "Journal", "Patience", "Row"]
 
 
 # How many of the names that a map may have are looked through for the one that it had.
 _NAMES_TRIED = 50
 
 
-class Journal:
+class Journal(Store):
+    """A connection of one thread. ``patience`` as in ``Store``."""
+
     def __init__(self, path: Path, patience: Patience | None = None) -> None:
-        """``patience``: what to do while the disk of the journal is full or away. Raises ``VolumeTrouble`` without."""
-        self.path = path
-        self.patience = patience
+        super().__init__(path, patience)
         self._kept = 0  # of the oldest rows, how many were found to be still in their inbox
-        self._db = self._open()
-
-    @patiently
-    def _open(self) -> sqlite3.Connection:
-        opened = sqlite3.connect(self.path, timeout=30, isolation_level=None)
-        try:
-            opened.execute("PRAGMA journal_mode=WAL")
-            # FULL: what was said before acting must still be said after a power cut.
-            opened.execute("PRAGMA synchronous=FULL")
-            opened.execute("PRAGMA fullfsync=1")
-            opened.execute("PRAGMA checkpoint_fullfsync=1")
-        except BaseException:
-            opened.close()
-            raise
-        return opened
-
-    @patiently
-    def create(self) -> None:
-        """Lay out the tables; once, before any other thread opens the journal."""
-        self._db.executescript(SCHEMA)
-        self._db.execute(f"PRAGMA user_version={VERSION}")
-
-    def close(self) -> None:
-        self._db.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            if self._db.in_transaction:  # a full disk has rolled back by itself
-                self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
     # -- looking --------------------------------------------------------------------------------------------------
 
@@ -265,12 +229,8 @@ class Journal:
         """The source is gone, or comes back from quarantine as if new. A map of earlier content keeps its owner."""
         with self._writing():
             known = self._find(inbox, key)
-            if known is None or known.state == "done":
-                return
-            if self._db.execute("SELECT maps FROM frames WHERE id = ?", (known.id,)).fetchone()[0] is not None:
-                self._disown(known.id)
-            else:
-                self._db.execute("DELETE FROM frames WHERE id = ?", (known.id,))
+            if known is not None and known.state != "done":
+                self._forget(known.id, known.state)
 
     @patiently
     def prune(self, gone: Callable[[Path, str], bool], rows: int = HISTORY_ROWS, batch: int = 1000) -> int:
@@ -291,3 +251,35 @@ class Journal:
             with self._writing():
                 self._db.executemany("DELETE FROM frames WHERE id = ? AND state = 'done'", drop)
         return len(drop)
+
+    @patiently
+    def tidy(self, gone: Callable[[Path, str], bool]) -> int:
+        """Forget held sources that are ``gone``, and failed ones that were taken out of quarantine; returns how many.
+
+        What a folder that is away holds is not known to be gone. A map of earlier content keeps its owner.
+        """
+        lost = []
+        rows = self._db.execute(
+            "SELECT id, state, inbox, rel, place, reason FROM frames"
+            " WHERE state = 'held' OR (state = 'failed' AND filed)"
+        )
+        for row_id, state, inbox, rel, place, reason in rows:
+            if state == "failed":
+                taken = bool(place) and os.path.isdir(os.path.dirname(place)) and not os.path.lexists(place)
+            else:
+                kept = reason is not None and json.loads(reason).get("code") == "shot"
+                taken = not kept and gone(Path(os.fsdecode(inbox)), os.fsdecode(rel))
+            if taken:
+                lost.append((row_id, state))
+        if lost:
+            with self._writing():
+                for row_id, state in lost:
+                    self._forget(row_id, state)
+        return len(lost)
+
+    def _forget(self, row_id: int, state: str) -> None:
+        found = self._db.execute("SELECT maps FROM frames WHERE id = ? AND state = ?", (row_id, state)).fetchone()
+        if found is not None and found[0] is not None:
+            self._disown(row_id)
+        elif found is not None:
+            self._db.execute("DELETE FROM frames WHERE id = ?", (row_id,))

@@ -16,7 +16,7 @@ from typing import Any
 from watcher import comeback, config, imagefile
 from watcher.clock import stamp
 from watcher.errors import FrameError, explain
-from watcher.journal import Journal, Row
+from watcher.journal import JOURNAL_FILE, Journal, Row
 from watcher.quarantine import Quarantine
 from watcher.web.door import Refused
 
@@ -36,7 +36,7 @@ class Album:
 
     @contextmanager
     def _journal(self) -> Iterator[Journal]:
-        journal = Journal(self._state_dir / comeback.JOURNAL_FILE)
+        journal = Journal(self._state_dir / JOURNAL_FILE)
         try:
             yield journal
         finally:
