@@ -439,6 +439,24 @@ def test_replaced_at_the_last_moment(box: Inbox, monkeypatch: pytest.MonkeyPatch
     assert os.listdir(box.folder.parent / "processed") == []
 
 
+def test_replaced_at_the_last_moment_before_deleting(box: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Content that nobody has looked at is never deleted, whenever it came."""
+    path = put(box, "a.jpg")
+    one = source(box, "a.jpg")
+    real = durable.rename_new
+
+    def late(old: Path, new: Path) -> None:
+        if old == path:
+            replace_with(b"new content")(path)
+        real(old, new)
+
+    monkeypatch.setattr("watcher.inbox.rename_new", late)
+    with pytest.raises(SourceChanged):
+        box.dispose(one, "delete", box.folder.parent / "processed")
+    assert path.read_bytes() == b"new content"
+    assert os.listdir(box.folder) == ["a.jpg"]
+
+
 def test_lock_names(tmp_path: Path) -> None:
     """One inbox has one lock, by whatever path it is named; two inboxes have two."""
     (tmp_path / "in").mkdir()

@@ -405,3 +405,39 @@ def test_says_so_where_nobody_waits(journal: Journal, monkeypatch: pytest.Monkey
     monkeypatch.setattr(journal, "_db", Failing(journal._db, 99))
     with pytest.raises(VolumeTrouble, match="full"):
         journal.find(INBOX, "a.jpg")
+
+
+def test_a_suspect_stays_one(journal: Journal) -> None:
+    """Given back at a stop, it is still a suspect: at the next start it runs alone again."""
+    journal.suspect(attempt(journal, src()).id)
+    journal.give_back(attempt(journal, src(), alone=True).id)
+    assert row(journal, src()).reason == {"code": "suspect"}
+    journal.give_back(attempt(journal, src(), alone=False).id)
+    assert row(journal, src()).reason is None
+
+
+def test_tidy(journal: Journal, tmp_path: Path) -> None:
+    """What has left inbox or quarantine is forgotten, and frees its map's name; an absent folder says nothing."""
+    failed = tmp_path / "failed"
+    failed.mkdir()
+    held = {name: attempt(journal, src(name)) for name in ("gone.jpg", "here.jpg", "shot.jpg")}
+    for name, frame in held.items():
+        journal.hold(frame, {"code": "shot" if name == "shot.jpg" else "truncated"})
+    for name, place in {"emptied.png": failed, "kept.png": failed, "away.png": tmp_path / "unmounted"}.items():
+        frame = attempt(journal, src(name))
+        journal.fail(frame.id, {"code": "corrupt"})
+        journal.filed(frame.id, str(place / name))
+    (failed / "kept.png").touch()
+    again = attempt(journal, src("again.jpg"))
+    journal.done(again, ["again_depth.png"])
+    journal.hold(attempt(journal, src("again.jpg", 2)), {"code": "truncated"})
+    assert journal.tidy(lambda _inbox, rel: rel != "here.jpg") == 3
+    assert state(journal, src("gone.jpg")) is None
+    assert state(journal, src("emptied.png")) is None
+    assert state(journal, src("again.jpg")) == ("done", 0, 0)  # only the ownership of its map is left
+    assert {name for name in ("here.jpg", "shot.jpg", "kept.png", "away.png") if state(journal, src(name))} == {
+        *("here.jpg", "shot.jpg", "kept.png", "away.png")
+    }
+    assert journal.counts().failed == 2
+    assert attempt(journal, src("gone.png")).base == "gone_depth"
+    assert attempt(journal, src("again.png")).base == "again.png_depth"

@@ -183,13 +183,15 @@ def test_a_daemon_among_crashes(life: Life) -> None:
     assert_only_the_guilty(life)
 
 
-def test_a_model_that_never_loads(life: Life) -> None:
-    """Loading has its own, longer limit; no picture is blamed for it."""
+@pytest.mark.parametrize(("how", "code"), [("hang", 70), ("segv", -signal.SIGSEGV), ("raise", 70)])
+def test_a_model_that_never_loads(life: Life, how: str, code: int) -> None:
+    """Loading has its own, longer limit; however often it fails, no picture is blamed for it."""
     life.settle(limits={"load_timeout_s": 1, "run_timeout_s": 0.5, "max_attempts": 1})
-    life.fake = {"FAKE_LOADING": "hang"}
-    for _ in range(2):
-        assert life.once().returncode == 70
+    life.fake = {"FAKE_LOADING": how}
+    for _ in range(5):  # more than any count of attempts or interruptions that would give a frame up
+        assert life.once().returncode == code
     assert files(life.failed) == []
+    assert sorted(files(life.inbox)) == sorted([*GOOD, POISON])
     life.fake = {}
     assert lives(life) == [0]
     assert life.maps() == maps_of([*GOOD, POISON])

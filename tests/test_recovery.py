@@ -201,6 +201,20 @@ def test_a_kill_before_the_way_to_quarantine(life: Life) -> None:
     assert not row.filed
 
 
+def test_a_failure_of_an_inbox_that_is_away(life: Life) -> None:
+    """An absent inbox does not say that the source is in quarantine: its tries must not begin anew when it is back."""
+    life.drop("a.jpg", b"broken")
+    frame = life.attempt("a.jpg")
+    life.journal.fail(frame.id, {"code": "crash", "what": "crashed", "attempts": 3})
+    inbox = life.folder.settings.inbox
+    inbox.rename(life.place / "elsewhere")
+    life.recover()
+    (life.place / "elsewhere").rename(inbox)
+    row = life.journal.find(inbox, "a.jpg")
+    assert row is not None
+    assert (row.state, row.filed) == ("failed", False)
+
+
 def test_no_half_files_are_left(life: Life) -> None:
     """Temporaries of a killed process go from outbox, quarantine and state; others' files stay."""
     left = durable.temporary_name("a.png")

@@ -48,7 +48,7 @@ def facts() -> dict[str, Any]:
         "waiting": 0,
         "resident_bytes": 1000,
         "maps": [{"id": 1, "name": EVIL, "map": "x.png", "when": "now"}],
-        "failures": [{"name": EVIL, "what": "it is broken", "remedy": "", "when": "now"}],
+        "failures": [{"name": EVIL, "what": "it is broken", "remedy": "Save it again.", "when": "now"}],
     }
 
 
