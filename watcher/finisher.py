@@ -17,12 +17,12 @@ from typing import Any
 from watcher.clock import now_s
 from watcher.config import Output as OutputSettings
 from watcher.course import Course
-from watcher.effort import Effort
-from watcher.errors import Blame, SourceChanged, VolumeTrouble, blame_of, explain, may_be_one_place
+from watcher.crew import Crew
+from watcher.errors import Blame, SourceChanged, blame_of, explain, may_be_one_place
 from watcher.folder import Folder
 from watcher.frame import Call, Frame, Outcome, Raw, Reply
 from watcher.handover import Handover
-from watcher.journal import Journal, Patience
+from watcher.journal import Journal
 from watcher.outbox import Output
 from watcher.rendering import Span, render, span_of
 
@@ -33,86 +33,53 @@ _RETRY_FIRST_S = 1.0
 _RETRY_MOST_S = 30.0
 
 
-class Finisher:
+class Finisher(Crew[Raw]):
     def __init__(self, course: Course, about: Callable[[], Mapping[str, Any]], *, threads: int = 2) -> None:
-        self.stopping = threading.Event()
-        self.failure: BaseException | None = None
-        self.guilty: Frame | None = None  # in hand when a thread failed
-        self.in_hand: dict[int, tuple[Frame, float]] = {}
-        self.effort = Effort(threads)
+        super().__init__("finisher", course, threads)
         self.done_at_s: deque[float] = deque(maxlen=240)
-        self._course = course
         self._about = about
-        self._raw: Handover[Raw] | None = None
         self._order = threading.Lock()  # one frame at a time decides about the range of a shot
-        self._threads = [
-            threading.Thread(target=self._run, args=(number,), name=f"finisher-{number}", daemon=True)
-            for number in range(threads)
-        ]
 
     def start(self, raw: Handover[Raw]) -> None:
-        self._raw = raw
-        for thread in self._threads:
-            thread.start()
+        self._take_from(raw)
 
-    def join(self, timeout_s: float) -> bool:
-        until_s = now_s() + timeout_s
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(max(0.0, until_s - now_s()))
-        return not any(thread.is_alive() for thread in self._threads)
+    def _frame_of(self, item: Raw) -> Frame:
+        return item.frame
 
-    def _run(self, number: int) -> None:
-        assert self._raw is not None
-        journal = Journal(self._course.journal, Patience(self.stopping.wait, self._course.troubles.tell))
-        raw: Raw | None = None
-        try:
-            while (raw := self._raw.take()) is not None:
-                self._finish(journal, number, raw)
-        except VolumeTrouble:
-            pass  # a stop came while the journal's disk was away; the next start sorts out what was in hand
-        except BaseException as error:
-            log.exception("a finisher ended by an error that nobody expected")
-            self.failure, self.guilty = error, raw.frame if raw else None
-            self._course.alarm()
-        finally:
-            journal.close()
+    def _do(self, journal: Journal, number: int, item: Raw) -> None:
+        if item.frame.call is not None:
+            self._finish_call(number, item, item.frame.call)
+        else:
+            self._finish(journal, number, item)
 
     def _finish_call(self, number: int, raw: Raw, call: Call) -> None:
         """The map of a picture that was sent goes back to whoever sent it; no file is written."""
         began_s = now_s()
-        self.in_hand[number] = (raw.frame, began_s)
         try:
-            made = render(raw, OutputSettings(**call.wishes, preview="none", sidecar=True), self._about())
+            with self._timed(number, raw.frame):
+                made = render(raw, OutputSettings(**call.wishes, preview="none", sidecar=True), self._about())
             call.answer(Reply(made[0].data, json.loads(made[-1].data)))
             self.effort.note(number, now_s() - began_s)
         except Exception as error:
             if blame_of(error) is not Blame.FRAME:
                 raise
             call.answer(error)
-        finally:
-            del self.in_hand[number]
 
     def _finish(self, journal: Journal, number: int, raw: Raw) -> None:
-        if raw.frame.call is not None:
-            self._finish_call(number, raw, raw.frame.call)
-            return
         folder, frame = self._course.folder_of(raw.frame), raw.frame
         span = self._span(journal, folder, raw)
         if span is None:
             return
         began_s = now_s()
-        self.in_hand[number] = (frame, began_s)
         try:
-            outputs = render(raw, folder.settings.output, self._about(), span)
+            with self._timed(number, frame):
+                outputs = render(raw, folder.settings.output, self._about(), span)
         except Exception as error:
             if blame_of(error) is not Blame.FRAME:
                 raise
             folder.fail(journal, frame, error)
             self._course.ended(frame, Outcome.FAILED)
             return
-        finally:
-            del self.in_hand[number]
         paths = self._publish(folder, frame, outputs)
         if paths is None:
             journal.give_back(frame.id)

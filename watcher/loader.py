@@ -7,9 +7,7 @@ the ready queue, and waits there when the network is behind.
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +17,12 @@ from watcher import depth, imagefile, rendering
 from watcher.clock import now_s
 from watcher.config import Limits, Output
 from watcher.course import Course
-from watcher.effort import Effort
-from watcher.errors import Blame, SourceChanged, SourceGone, Truncated, Unavailable, VolumeTrouble, blame_of, explain
+from watcher.crew import Crew
+from watcher.errors import Blame, SourceChanged, SourceGone, Truncated, Unavailable, blame_of, explain
 from watcher.folder import reason_of
 from watcher.frame import Aside, Call, Float32, Frame, Outcome, Ready
 from watcher.handover import Handover
-from watcher.journal import Journal, Patience
+from watcher.journal import Journal
 
 log = logging.getLogger(__name__)
 
@@ -58,61 +56,33 @@ def load(data: bytes, plan: depth.Plan, max_pixels: int, output: Output | None =
     )
 
 
-class Loader:
+class Loader(Crew[Frame]):
     def __init__(self, course: Course, limits: Limits, *, threads: int = 2) -> None:
+        super().__init__("loader", course, threads)
         self.ready: Handover[Ready] = Handover(3)
-        self.stopping = threading.Event()
-        self.failure: BaseException | None = None
-        self.guilty: Frame | None = None  # in hand when a thread failed
-        self.in_hand: dict[int, tuple[Frame, float]] = {}  # thread number → (frame, since)
-        self.effort = Effort(threads)
-        self._course = course
         self._limits = limits
-        self._threads = [
-            threading.Thread(target=self._run, args=(number,), name=f"loader-{number}", daemon=True)
-            for number in range(threads)
-        ]
-        self._work: Handover[Frame] | None = None
         self._plan: Callable[[], depth.Plan | None] = lambda: None
 
     def start(self, work: Handover[Frame], plan: Callable[[], depth.Plan | None]) -> None:
         """``plan`` waits until the engine knows its network; ``None`` when it never will."""
-        self._work, self._plan = work, plan
-        for thread in self._threads:
-            thread.start()
+        self._plan = plan
+        self._take_from(work)
 
-    def join(self, timeout_s: float) -> bool:
-        until_s = now_s() + timeout_s
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(max(0.0, until_s - now_s()))
-        return not any(thread.is_alive() for thread in self._threads)
+    def _frame_of(self, item: Frame) -> Frame:
+        return item
 
-    def _run(self, number: int) -> None:
-        assert self._work is not None
-        journal = Journal(self._course.journal, Patience(self.stopping.wait, self._course.troubles.tell))
-        frame: Frame | None = None
-        try:
-            while (frame := self._work.take()) is not None:
-                if frame.call is not None and not frame.call.wanted():
-                    continue
-                plan = None if self.stopping.is_set() else self._plan()
-                if plan is None:
-                    self._give_back(journal, frame)
-                    continue
-                began_s = now_s()
-                ready = self._load(journal, number, frame, plan)
-                self.effort.note(number, now_s() - began_s)
-                if ready is not None:
-                    self.ready.give(ready)
-        except VolumeTrouble:
-            pass  # a stop came while the journal's disk was away; the next start sorts out what was in hand
-        except BaseException as error:
-            log.exception("a loader ended by an error that nobody expected")
-            self.failure, self.guilty = error, frame if frame else None
-            self._course.alarm()
-        finally:
-            journal.close()
+    def _do(self, journal: Journal, number: int, item: Frame) -> None:
+        if item.call is not None and not item.call.wanted():
+            return
+        plan = None if self.stopping.is_set() else self._plan()
+        if plan is None:
+            self._give_back(journal, item)
+            return
+        began_s = now_s()
+        ready = self._load(journal, number, item, plan)
+        self.effort.note(number, now_s() - began_s)
+        if ready is not None:
+            self.ready.give(ready)
 
     def _give_back(self, journal: Journal, frame: Frame) -> None:
         if frame.call is not None:
@@ -133,15 +103,6 @@ class Loader:
             return None
         facts = {"source": frame.source.rel, "source_bytes": len(call.data), **loaded.facts}
         return Ready(frame, loaded.tensor, loaded.height_px, loaded.width_px, facts)
-
-    @contextmanager
-    def _timed(self, number: int, frame: Frame) -> Iterator[None]:
-        """Only decoding is held to a limit: a slow volume is not the picture's fault."""
-        self.in_hand[number] = (frame, now_s())
-        try:
-            yield
-        finally:
-            del self.in_hand[number]
 
     def _load(self, journal: Journal, number: int, frame: Frame, plan: depth.Plan) -> Ready | None:
         if frame.call is not None:
