@@ -9,6 +9,7 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,51 @@ def test_files_of_unknown_origin_stay(journal: Journal) -> None:
     journal.done(frame, ["m"])
     there.add(frame.base)
     assert attempt(journal, src("a.jpg", 2), taken=there.__contains__).base == frame.base
+
+
+def test_a_silent_outbox_holds_nobody(journal: Journal) -> None:
+    """While the outbox is asked about a name, which may take for ever, other threads write into the journal."""
+    other = Journal(journal.path)
+    other._db.execute("PRAGMA busy_timeout=0")
+    doing = attempt(journal, src("other.jpg"))
+
+    def ask(_: str) -> bool:
+        other.done(doing, ["/out/other_depth.png"])
+        return False
+
+    attempt(journal, src(), taken=ask)
+    assert row(journal, src("other.jpg")).state == "done"
+    other.close()
+
+
+def test_a_name_claimed_meanwhile(journal: Journal) -> None:
+    """A name that another source claims while the outbox is asked about it stays the other's."""
+    other = Journal(journal.path)
+
+    def ask(base: str) -> bool:
+        if base == "a_depth":
+            attempt(other, src("a.png"))
+        return False
+
+    assert attempt(journal, src(), taken=ask).base == "a.jpg_depth"
+    other.close()
+
+
+def test_a_name_survives_a_full_disk(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When writing the attempt down has to be repeated, the map's name stays the first choice."""
+    refusals = iter([sqlite3.OperationalError("database or disk is full")])
+    real = journal._writing
+
+    @contextmanager
+    def full_once() -> Iterator[None]:
+        with real():
+            yield
+            for refusal in refusals:
+                raise refusal
+
+    monkeypatch.setattr(journal, "_writing", full_once)
+    journal.patience = Patience(lambda _: False, lambda *_: None)
+    assert attempt(journal, src()).base == "a_depth"
 
 
 def test_own_name_first(journal: Journal) -> None:

@@ -13,7 +13,6 @@ Each thread opens a journal of its own; SQLite lets one of them write at a time.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -21,19 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from watcher.clock import wall_s
-from watcher.frame import Frame, Source
+from watcher.frame import Frame
+from watcher.journal.claims import Claims
+from watcher.journal.line import Place
 from watcher.journal.patience import Patience, patiently
-from watcher.journal.rows import ATTEMPT, COLUMNS, HISTORY_ROWS, Counts, Row, base_key, row_of
-from watcher.journal.store import JOURNAL_FILE, Store
+from watcher.journal.rows import COLUMNS, HISTORY_ROWS, Counts, Row, row_of
+from watcher.journal.store import JOURNAL_FILE
 
-__all__ = ["JOURNAL_FILE", "Counts", "Journal", "Patience", "Row"]
-
-
-# How many of the names that a map may have are looked through for the one that it had.
-_NAMES_TRIED = 50
+__all__ = ["JOURNAL_FILE", "Counts", "Journal", "Patience", "Place", "Row"]
 
 
-class Journal(Store):
+class Journal(Claims):
     """A connection of one thread. ``patience`` as in ``Store``."""
 
     def __init__(self, path: Path, patience: Patience | None = None) -> None:
@@ -41,17 +38,6 @@ class Journal(Store):
         self._kept = 0  # of the oldest rows, how many were found to be still in their inbox
 
     # -- looking --------------------------------------------------------------------------------------------------
-
-    @patiently
-    def find(self, inbox: Path, key: str) -> Row | None:
-        """What is known of a source."""
-        return self._find(inbox, key)
-
-    def _find(self, inbox: Path, key: str) -> Row | None:
-        found = self._db.execute(
-            f"SELECT {COLUMNS} FROM frames WHERE inbox = ? AND key = ?", (os.fsencode(inbox), os.fsencode(key))
-        ).fetchone()
-        return row_of(found) if found else None
 
     @patiently
     def in_state(self, state: str) -> list[Row]:
@@ -84,64 +70,6 @@ class Journal(Store):
     # -- writing --------------------------------------------------------------------------------------------------
 
     @patiently
-    def attempt(
-        self, source: Source, outbox: Path, bases: Iterable[str], taken: Callable[[str], bool], *, alone: bool = False
-    ) -> tuple[int, str, int]:
-        """Write down an attempt before it begins; returns (id, base, which attempt this is).
-
-        The map's name is claimed in the same step: the source's own of an earlier time, else the first of ``bases``
-        that no other source owns and that is not ``taken`` in the outbox by a file of unknown origin.
-        New content starts with no attempts behind it.
-        """
-        where = (os.fsencode(source.inbox), os.fsencode(source.key))
-        now = wall_s()
-        with self._writing():
-            known = self._find(source.inbox, source.key)
-            base = self._claim(known, os.fsencode(outbox), bases, taken)
-            again = known is not None and known.same_content(source.identity) and known.state != "done"
-            attempts = (known.attempts if known and again else 0) + 1
-            interruptions = known.interruptions if known and again else 0
-            row_id: int = self._db.execute(
-                ATTEMPT,
-                (
-                    *where,
-                    os.fsencode(source.rel),
-                    *source.identity.content,
-                    attempts,
-                    interruptions,
-                    int(alone),
-                    now,
-                    os.fsencode(outbox),
-                    os.fsencode(base),
-                    base_key(base),
-                ),
-            ).fetchone()[0]
-        return row_id, base, attempts
-
-    def _claim(self, known: Row | None, outbox: bytes, bases: Iterable[str], taken: Callable[[str], bool]) -> str:
-        names = iter(bases)
-        own = self._own_base(known, outbox)
-        if own is not None:
-            first = list(itertools.islice(names, _NAMES_TRIED))
-            if base_key(own) in map(base_key, first):
-                return own
-            names = itertools.chain(first, names)
-        for base in names:
-            owner = self._db.execute(
-                "SELECT id FROM frames WHERE outbox = ? AND base_key = ?", (outbox, base_key(base))
-            ).fetchone()
-            if owner is None and not taken(base):
-                return base
-        raise AssertionError("unreachable: the names never end")
-
-    def _own_base(self, known: Row | None, outbox: bytes) -> str | None:
-        """The name of the earlier map, so that a newer one takes its place instead of standing beside it."""
-        if known is None:
-            return None
-        found = self._db.execute("SELECT base FROM frames WHERE id = ? AND outbox = ?", (known.id, outbox)).fetchone()
-        return os.fsdecode(found[0]) if found else None
-
-    @patiently
     def done(self, frame: Frame, maps: Iterable[str]) -> None:
         """The map is durable. Written before the source is disposed of."""
         with self._writing():
@@ -151,14 +79,19 @@ class Journal(Store):
                 (wall_s(), json.dumps(list(maps)), frame.id),
             ).rowcount
             self._db.execute("UPDATE totals SET value = value + ? WHERE name = 'done'", (changed,))
+            self._out_of_line(frame.source.inbox, frame.source.key)
 
     @patiently
     def fail(self, row_id: int, reason: dict[str, Any]) -> None:
         """Give up on a frame. Its source still has to be put into quarantine (``filed``)."""
-        self._db.execute(
-            "UPDATE frames SET state = 'failed', ended_at = ?, reason = ?, filed = 0 WHERE id = ?",
-            (wall_s(), json.dumps(reason), row_id),
-        )
+        with self._writing():
+            self._db.execute(
+                "UPDATE frames SET state = 'failed', ended_at = ?, reason = ?, filed = 0 WHERE id = ?",
+                (wall_s(), json.dumps(reason), row_id),
+            )
+            self._db.execute(
+                "DELETE FROM line WHERE (inbox, key) IN (SELECT inbox, key FROM frames WHERE id = ?)", (row_id,)
+            )
 
     @patiently
     def filed(self, row_id: int, place: str) -> None:
@@ -170,7 +103,9 @@ class Journal(Store):
     @patiently
     def hold(self, frame: Frame, reason: dict[str, Any]) -> None:
         """Truncated: it waits for the rest. Not counted as an attempt."""
-        self._end_uncounted(frame.id, "held", reason)
+        with self._writing():
+            self._end_uncounted(frame.id, "held", reason)
+            self._out_of_line(frame.source.inbox, frame.source.key)
 
     @patiently
     def give_back(self, row_id: int) -> None:
@@ -229,6 +164,7 @@ class Journal(Store):
         """The source is gone, or comes back from quarantine as if new. A map of earlier content keeps its owner."""
         with self._writing():
             known = self._find(inbox, key)
+            self._out_of_line(inbox, key)
             if known is not None and known.state != "done":
                 self._forget(known.id, known.state)
 

@@ -37,6 +37,10 @@ CREATE TABLE IF NOT EXISTS frames (
 CREATE UNIQUE INDEX IF NOT EXISTS owner ON frames (outbox, base_key);
 CREATE INDEX IF NOT EXISTS unfinished ON frames (state) WHERE state != 'done';
 CREATE INDEX IF NOT EXISTS age ON frames (ended_at) WHERE state = 'done';
+CREATE TABLE IF NOT EXISTS line (
+    inbox BLOB NOT NULL, key BLOB NOT NULL, rel BLOB NOT NULL, arrival INTEGER NOT NULL, PRIMARY KEY (inbox, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS turn ON line (arrival, rel);
 CREATE TABLE IF NOT EXISTS totals (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT OR IGNORE INTO totals VALUES ('done', 0);
 """
