@@ -33,7 +33,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network.Network, "open", lambda _self: FakeSession(Shape(16, 24)))
     monkeypatch.setattr("watcher.finisher._RETRY_FIRST_S", 0.01)
     monkeypatch.setattr("watcher.backlog._BACK_OFF_FIRST_S", 0.01)
-    monkeypatch.setattr("watcher.intake.finding._AGAIN_S", 0.01)
+    monkeypatch.setattr("watcher.intake.looking._AGAIN_S", 0.01)
     monkeypatch.setattr("watcher.daemon._ONCE_STUCK_S", 60.0)
 
 

@@ -48,7 +48,9 @@ class World:
         """A process starts: what was in view is forgotten, what was in hand goes back."""
         for row in self.journal.in_state("attempt"):
             self.journal.give_back(row.id)
-        course = Course((self.folder,), self.journal_path, lambda *_: None, Troubles(), lambda: None)
+        troubles = Troubles()
+        course = Course((self.folder,), self.journal_path, lambda *_: None, troubles, lambda: None)
+        self.told = troubles._by_place
         pace = Pace(Rules(0.5, PATIENCE_S), 30.0)
         self.intake = Intake(course, pace)
         self.finder = Finder(course, self.journal, pace)
@@ -174,9 +176,10 @@ def world_of(after: str) -> Iterator[World]:
         def look(source: Source) -> Wholeness:
             return Wholeness.WHOLE if source.path.read_bytes().endswith(b".") else Wholeness.PARTIAL
 
-        patch.setattr("watcher.intake.finding.wholeness_of", look)
-        for module in ("finding", "pace"):
+        patch.setattr("watcher.intake.looking.wholeness_of", look)
+        for module in ("finding", "looking", "pace"):
             patch.setattr(f"watcher.intake.{module}.now_s", lambda: world.now)
+        patch.setattr("watcher.intake.now_s", lambda: world.now)
         world = World(Path(place), after)
         yield world
         world.journal.close()
@@ -220,3 +223,130 @@ def test_truncated_for_hours() -> None:
         frame = world.intake.work.take()
         assert frame is not None
         assert not frame.patient
+
+
+# --- a backlog beyond the window --------------------------------------------------------------------------------------
+
+
+def fill(world: World, *names: str) -> None:
+    for name in names:
+        world.write(name, whole=True)
+
+
+def order(world: World) -> list[str]:
+    """The names in the order in which they are done, from here to the end."""
+    names: list[str] = []
+    while world.work(names.append):
+        pass
+    return names
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """A world whose window has four places."""
+    for module in ("watcher.backlog", "watcher.intake.finding"):
+        monkeypatch.setattr(f"{module}.WINDOW", 4)
+    with world_of("move") as world:
+        yield world
+
+
+def names(count: int) -> list[str]:
+    return [f"m{number:03}.jpg" for number in range(count)]
+
+
+@pytest.mark.parametrize("heard", [False, True], ids=["found by a scan", "told by events"])
+def test_first_come_first_served(narrow: World, heard: bool) -> None:
+    """What came first is done first, by name inside one arrival, however many wait, whatever they are called."""
+    fill(narrow, *names(9))
+    narrow.turn()
+    fill(narrow, "z.jpg", "a5.jpg", "a4.jpg")
+    narrow.finder.arrivals += 1
+    for path in narrow.events[9:] if heard else ():
+        narrow.finder.hinted(path)
+    narrow.now += 31
+    narrow.turn()
+    fill(narrow, "a1.jpg")
+    narrow.now += 31
+    assert order(narrow) == [*names(9), "a4.jpg", "a5.jpg", "z.jpg", "a1.jpg"]
+
+
+def test_order_survives_a_restart(narrow: World) -> None:
+    """A process that starts anew goes on where the one before it was; what came meanwhile comes last."""
+    fill(narrow, *names(12))
+    narrow.turn()
+    assert narrow.work()
+    fill(narrow, "a1.jpg")
+    narrow.begin()
+    assert order(narrow) == [*names(12)[1:], "a1.jpg"]
+    assert not narrow.journal.anyone_in_line()
+
+
+def test_names_that_leave_the_line(narrow: World) -> None:
+    """What is taken away while it waits is not waited for, and what comes back is done."""
+    fill(narrow, *names(12))
+    narrow.turn()
+    assert narrow.finder.waiting + len(narrow.finder.in_flight) == 12
+    for name in names(12)[5:]:
+        narrow.remove(name)
+    assert order(narrow) == names(5)
+    assert narrow.finder.waiting == 0
+    assert not narrow.journal.anyone_in_line()
+    fill(narrow, "m007.jpg")
+    narrow.now += 31
+    assert order(narrow) == ["m007.jpg"]
+
+
+def test_counts_add_up_beyond_the_window(narrow: World) -> None:
+    """Every file is counted once, whether it is in view or in line, and however often it is found."""
+    fill(narrow, *names(10))
+    for _ in range(3):
+        narrow.now += 31
+        narrow.turn()
+        for path in narrow.events:
+            narrow.finder.hinted(path)
+    narrow.turn()
+    assert narrow.finder.waiting + len(narrow.finder.in_flight) == 10
+
+
+def test_what_is_no_picture_takes_no_place(narrow: World) -> None:
+    """An event of a file that is no picture is counted as ignored, also while others wait in line."""
+    fill(narrow, *names(10))
+    narrow.turn()
+    narrow.intake.pause(True)
+    note = narrow.folder.inbox.folder / "note.txt"
+    note.write_text("words")
+    narrow.finder.hinted(str(note))
+    narrow.finder.hinted(str(note))
+    narrow.turn()
+    assert (narrow.finder.waiting + len(narrow.finder.in_flight), narrow.finder.ignored) == (10, 1)
+
+
+def test_only_the_window_is_in_memory(narrow: World) -> None:
+    """However many wait, only the window is held in memory, and all are done in their order."""
+    fill(narrow, *names(300))
+    narrow.turn()
+    assert len(narrow.finder.backlog) <= 4
+    assert order(narrow) == names(300)
+
+
+@pytest.mark.parametrize("held", [2, 10], ids=["in view", "beyond the window"])
+def test_an_inbox_that_is_away(narrow: World, held: int) -> None:
+    """An inbox that was renamed away says nothing about its files: they are waited for, told, and done in order."""
+    fill(narrow, *names(held))
+    narrow.finder._remake = False
+    narrow.intake.pause(True)
+    narrow.turn()
+    narrow.intake.pause(False)
+    inbox = narrow.folder.inbox.folder
+    os.rename(inbox, narrow.place / "elsewhere")
+    for _ in range(3):
+        assert order(narrow) == []
+        narrow.now += 31
+    narrow.intake._set_idle(narrow.finder)
+    assert narrow.finder.waiting == held
+    assert not narrow.intake.idle.is_set()
+    assert narrow.told
+    os.rename(narrow.place / "elsewhere", inbox)
+    narrow.now += 61
+    assert order(narrow) == names(held)
+    assert not narrow.told

@@ -16,7 +16,7 @@ import pytest
 
 from watcher.errors import VolumeTrouble
 from watcher.frame import Frame, Identity, Source
-from watcher.journal import Journal, Patience, Row
+from watcher.journal import Journal, Patience, Place, Row
 from watcher.outbox import Outbox
 
 INBOX, OUTBOX = Path("/in"), Path("/out")
@@ -487,3 +487,64 @@ def test_tidy(journal: Journal, tmp_path: Path) -> None:
     assert journal.counts().failed == 2
     assert attempt(journal, src("gone.png")).base == "gone_depth"
     assert attempt(journal, src("again.png")).base == "again.png_depth"
+
+
+# --- the line ---------------------------------------------------------------------------------------------------------
+
+
+def place(rel: str, arrival: int, inbox: Path = INBOX) -> Place:
+    return Place(inbox, unicodedata.normalize("NFC", rel), rel, arrival)
+
+
+def line(journal: Journal, most: int = 99) -> list[str]:
+    return [one.rel for one in journal.first_in_line([INBOX], most)]
+
+
+def test_line(journal: Journal) -> None:
+    """First come, first served, by name inside one arrival; whoever stands in line keeps the place."""
+    assert journal.line_up([place("b", 2), place("z", 1), place(ODD, 2)]) == 3
+    assert journal.line_up([place("z", 9), place("a", 3)]) == 1
+    assert line(journal) == ["z", "b", ODD, "a"]
+    assert line(journal, 2) == ["z", "b"]
+    journal.leave_line([place("b", 2)])
+    assert line(journal) == ["z", ODD, "a"]
+
+
+@pytest.mark.parametrize(
+    ("step", "stays"),
+    [("done", False), ("fail", False), ("hold", False), ("forget", False), ("give_back", True), ("suspect", True)],
+)
+def test_leaving_the_line(journal: Journal, step: str, stays: bool) -> None:
+    """A source that has had its turn leaves the line; one whose turn was cut short keeps its place."""
+    journal.line_up([place("a.jpg", 1), place("b.jpg", 1)])
+    frame = attempt(journal, src("a.jpg"))
+    STEPS[step](journal, frame)
+    assert line(journal) == (["a.jpg", "b.jpg"] if stays else ["b.jpg"])
+
+
+def test_lines_of_other_inboxes(journal: Journal) -> None:
+    """Only those are called who wait at an inbox that is there; an inbox that left the settings is forgotten."""
+    journal.line_up([place("a", 1), place("b", 7, Path("/other"))])
+    assert line(journal) == ["a"]
+    assert journal.last_arrival([INBOX, Path("/other")]) == 7
+    assert journal.last_arrival([INBOX]) == 1
+    assert journal.first_in_line([Path("/other")], 9) == []
+
+
+def test_kept_sources_come_in_pages(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an inbox keeps is told whole, and never held in memory as a whole."""
+    monkeypatch.setattr("watcher.journal._PAGE", 3)
+    for number in range(10):
+        journal.done(attempt(journal, src(f"{number}.jpg", number)), [])
+    attempt(journal, src("open.jpg"))
+    pages: list[int] = []
+    real = journal._kept_after
+
+    def page(inbox: Path, last: int) -> list[tuple[int, bytes, int, int]]:
+        found = real(inbox, last)
+        pages.append(len(found))
+        return found
+
+    monkeypatch.setattr(journal, "_kept_after", page)
+    assert list(journal.kept(INBOX)) == [(f"{number}.jpg", (number, number)) for number in range(10)]
+    assert max(pages) == 3

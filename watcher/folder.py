@@ -78,6 +78,8 @@ class Folder:
                 self.quarantine.expel(place, source.path)
                 raise FileNotFoundError
         except FileNotFoundError:
+            if not self._is_there():
+                return False
             log.warning("#%d %s: failed (%s); its file has left the inbox", row_id, source.rel, why["what"])
             journal.forget(source.inbox, source.key)
             return True
@@ -86,6 +88,13 @@ class Folder:
             return False
         journal.filed(row_id, str(place))
         log.warning("#%d %s: failed: %s. It is kept in %s", row_id, source.rel, why["what"], place)
+        return True
+
+    def _is_there(self) -> bool:
+        try:
+            self.inbox.anchor.check()
+        except OSError:
+            return False
         return True
 
     def dispose(self, source: Source) -> None:

@@ -206,6 +206,7 @@ class Inbox:
                 data = file.read(source.identity.size + 1)
                 self._unchanged(source, os.fstat(file.fileno()))
         except FileNotFoundError:
+            self.anchor.check()  # an inbox that is away says nothing about its files
             raise SourceGone(f"{source.rel} was taken out of the inbox") from None
         if len(data) != source.identity.size:
             raise SourceChanged(f"{source.rel} changed while it was read")

@@ -219,6 +219,9 @@ class Intake:
         """The verdict was given for one content; it is handed on only while it is still that."""
         folder = self._course.folders[entry.folder]
         sighting = folder.inbox.sight(str(entry.source.path))
+        if not finder.is_there(entry.folder):
+            finder.backlog.put_off(entry, now_s())
+            return
         if sighting is None or sighting.source is None or sighting.source.identity != entry.source.identity:
             finder.leave(entry.key)
             if sighting is not None and sighting.source is not None:

@@ -23,19 +23,23 @@ _ONCE_PATIENCE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """When to look: the rules of settling, the time between rescans, and the folders that no event is heard of."""
+    """When to look: the rules of settling, the time between rescans, and the folders that no event is heard of.
+
+    ``remake``: an inbox that was thrown away is made again.
+    """
 
     rules: settle.Rules
     rescan_s: float
     polled: frozenset[int] = frozenset()
     shot_settle_s: float = 0.0
+    remake: bool = True
 
     @classmethod
     def of(cls, watch: config.Watch, polled: frozenset[int], *, once: bool) -> Pace:
         """As the settings say; ``once`` waits neither long for truncated files nor for the next frame of a shot."""
         patience_s = min(_ONCE_PATIENCE_S, watch.patience_s) if once else watch.patience_s
         rules = settle.Rules(watch.settle_s, patience_s)
-        return cls(rules, watch.rescan_s, polled, 0.0 if once else watch.shot_settle_s)
+        return cls(rules, watch.rescan_s, polled, 0.0 if once else watch.shot_settle_s, remake=not once)
 
 
 def wholeness_of(source: Source) -> Wholeness | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ from watcher.journal.rows import COLUMNS, HISTORY_ROWS, Counts, Row, row_of
 from watcher.journal.store import JOURNAL_FILE
 
 __all__ = ["JOURNAL_FILE", "Counts", "Journal", "Patience", "Place", "Row"]
+
+_PAGE = 1000
 
 
 class Journal(Claims):
@@ -43,6 +45,22 @@ class Journal(Claims):
     def in_state(self, state: str) -> list[Row]:
         rows = self._db.execute(f"SELECT {COLUMNS} FROM frames WHERE state = ? ORDER BY attempt_at, id", (state,))
         return [row_of(row) for row in rows]
+
+    def kept(self, inbox: Path) -> Iterator[tuple[str, tuple[int, int]]]:
+        """(key, content) of every source of ``inbox`` whose map is done, a page at a time, however many they are."""
+        last = 0
+        while page := self._kept_after(inbox, last):
+            last = page[-1][0]
+            for _, key, size, mtime_ns in page:
+                yield os.fsdecode(key), (size, mtime_ns)
+
+    @patiently
+    def _kept_after(self, inbox: Path, last: int) -> list[tuple[int, bytes, int, int]]:
+        return self._db.execute(
+            "SELECT id, key, size, mtime_ns FROM frames WHERE id > ? AND inbox = ? AND state = 'done' AND size >= 0"
+            " ORDER BY id LIMIT ?",
+            (last, os.fsencode(inbox), _PAGE),
+        ).fetchall()
 
     @patiently
     def counts(self) -> Counts:

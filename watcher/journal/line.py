@@ -6,7 +6,7 @@ A file keeps its place from its first sighting until it is done, has failed or h
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ class Place:
 
 class Line(Store):
     @patiently
-    def line_up(self, places: Iterable[Place]) -> int:
+    def line_up(self, places: Sequence[Place]) -> int:
         """Whoever stands in line already keeps the old place; returns how many are new."""
         rows = [(*_who(place.inbox, place.key), os.fsencode(place.rel), place.arrival) for place in places]
         with self._writing():
@@ -44,7 +44,7 @@ class Line(Store):
         return [Place(Path(inbox), key, rel, arrival) for inbox, key, rel, arrival in texts]
 
     @patiently
-    def leave_line(self, places: Iterable[Place]) -> None:
+    def leave_line(self, places: Sequence[Place]) -> None:
         """They are not waited for any more."""
         with self._writing():
             for place in places:
