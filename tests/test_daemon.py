@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from PIL import Image
 from waiting import until
 
 from watcher import durable
+from watcher.clock import wall_s
 
 
 @pytest.fixture
@@ -146,6 +148,21 @@ def test_junk_is_ignored(life: Life, tmp_path: Path) -> None:
     assert files(life.inbox) == [name for name in before if name not in ("a.png", "lie.jpg")]
     assert files(life.failed) == ["lie.jpg", "lie.jpg.error.json"]
     assert life.maps() == ["a_depth.png"]
+
+
+def test_what_waits_for_its_end_is_told(life: Life, tmp_path: Path, run_cli: RunCli) -> None:
+    """`status` names a picture that is not complete, why it waits and until when; the rest of it makes it a map."""
+    whole = make_picture(tmp_path / "whole.jpg", (640, 480), "noise").read_bytes()
+    (life.inbox / "half.jpg").write_bytes(whole[: len(whole) // 2])
+    with life.running():
+        (one,) = until(lambda: life.told().incomplete)
+        left_s = datetime.strptime(one.until, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp() - wall_s()
+        assert (one.name, one.why) == ("half.jpg", "the end of the file is missing")
+        assert 500 < left_s <= 600
+        assert f"half.jpg: {one.why}, until {one.until}" in run_cli("status", "--config", life.file).stdout
+        with (life.inbox / "half.jpg").open("ab") as file:
+            file.write(whole[len(whole) // 2 :])
+        assert life.await_done(1).incomplete == ()
 
 
 # --- failing and coming back ------------------------------------------------------------------------------------------

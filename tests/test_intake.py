@@ -329,6 +329,21 @@ def test_only_the_window_is_in_memory(narrow: World) -> None:
     assert order(narrow) == names(300)
 
 
+def test_incomplete_files_are_named(narrow: World) -> None:
+    """The first few files that wait for their end are known, with the time when they are tried as they are."""
+    narrow.write("b.jpg", whole=False)
+    narrow.turn()
+    narrow.now += 40
+    narrow.write("a.jpg", whole=False)
+    narrow.turn()
+    found = [(entry.source.rel, until_s) for entry, until_s in narrow.finder.incomplete()]
+    assert found == [("a.jpg", 1640.0), ("b.jpg", 1600.0)]
+    narrow.write("a.jpg", whole=True)
+    narrow.remove("b.jpg")
+    narrow.rest()
+    assert narrow.finder.incomplete() == []
+
+
 @pytest.mark.parametrize("held", [2, 10], ids=["in view", "beyond the window"])
 def test_an_inbox_that_is_away(narrow: World, held: int) -> None:
     """An inbox that was renamed away says nothing about its files: they are waited for, told, and done in order."""

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from watcher import durable, status
-from watcher.status import Counts, Failure, Snapshot
+from watcher.cli.looking import render
+from watcher.status import Counts, Failure, Incomplete, Snapshot
 
 FULL = Snapshot(
     running=True,
@@ -26,6 +27,7 @@ FULL = Snapshot(
     rate=1.5,
     stages_ms={"load": 1.0},
     last_errors=(Failure("c.jpg", "damaged", "2026-12-01T00:00:00Z"),),
+    incomplete=(Incomplete("d\n.jpg", "the end of the file is missing", "2026-12-01T00:10:00Z"),),
     inboxes=("/in",),
     started="s",
     updated="u",
@@ -47,9 +49,17 @@ def test_there_and_back(tmp_path: Path) -> None:
     lock.give_back()
 
 
+def test_what_waits_for_its_end_is_named() -> None:
+    """People read which picture is not complete, since when nothing comes any more, and how long it is waited for."""
+    (line,) = [line for line in render(FULL).splitlines() if "missing" in line]
+    assert line.strip() == r"d\n.jpg: the end of the file is missing, until 2026-12-01T00:10:00Z"
+    assert FULL.as_json()["incomplete"][0]["name"] == "d\n.jpg"
+
+
 def test_documented_keys() -> None:
     """Programs may rely on these names."""
     keys = {"running", "pid", "state", "reason", "provider", "model", "counts", "in_flight", "rate", "last_errors"}
+    keys |= {"incomplete"}
     told = FULL.as_json()
     assert keys <= set(told)
     assert set(told["counts"]) == {"seen", "waiting", "in_flight", "done", "failed", "ignored"}

@@ -32,6 +32,7 @@ class Entry:
     alone: bool = False
     patient: bool = True
     unread: bool = False  # its bytes could not be looked at yet
+    why: str = ""  # it waits for the rest of its bytes, in words
 
     @property
     def key(self) -> Key:
@@ -46,6 +47,7 @@ class Backlog:
     _settled: list[tuple[int, str, int, Key]] = field(default_factory=list)
     _penalties: dict[Key, int] = field(default_factory=dict)
     _tickets: int = 0
+    _incomplete: set[Key] = field(default_factory=set)
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -58,6 +60,7 @@ class Backlog:
         self._tickets += 1
         entry.ticket = self._tickets
         self.entries[entry.key] = entry
+        (self._incomplete.add if _waits_for_its_end(entry) else self._incomplete.discard)(entry.key)
         verdict = settle.judge(entry.waiting, self.rules, now_s)
         self._forget_void()
         if verdict.settled:
@@ -83,6 +86,11 @@ class Backlog:
 
     def drop(self, key: Key) -> None:
         self.entries.pop(key, None)
+        self._incomplete.discard(key)
+
+    def incomplete(self, most: int) -> list[Entry]:
+        """The first of those that wait for the rest of their bytes, in the order of their names."""
+        return [self.entries[key] for key in heapq.nsmallest(most, self._incomplete)]
 
     def put_off(self, entry: Entry, now_s: float) -> None:
         """A volume stood in the way: each time in a row it waits twice as long, up to a minute."""
@@ -116,6 +124,10 @@ class Backlog:
     def next_look_s(self) -> float | None:
         """When ``due`` will have something; ``None`` for never."""
         return self._due[0][0] if self._due else None
+
+
+def _waits_for_its_end(entry: Entry) -> bool:
+    return entry.waiting.wholeness is Wholeness.PARTIAL and bool(entry.why)
 
 
 def replace_waiting(entry: Entry, waiting: settle.Waiting) -> Entry:

@@ -44,6 +44,15 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Incomplete:
+    """A picture that waits because its own bytes say that some are missing; after ``until`` it is tried as it is."""
+
+    name: str
+    why: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """``rate``: maps a second over the last minute. ``stages_ms``: what the last frame cost in each stage.
 
@@ -52,7 +61,8 @@ class Snapshot:
     while it is not run, the network waits for the others.
 
     ``nodes``: of the network's graph, by provider; ``partitions``: pieces that run on CoreML; ``fallback``: why
-    something else runs than was asked for; ``decision``: what was measured, and chosen.
+    something else runs than was asked for; ``decision``: what was measured, and chosen. ``incomplete``: the first
+    few of the pictures in view that wait for their end.
     """
 
     running: bool = False
@@ -74,6 +84,7 @@ class Snapshot:
     queues: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     bottleneck: str = ""
     last_errors: tuple[Failure, ...] = ()
+    incomplete: tuple[Incomplete, ...] = ()
     inboxes: tuple[str, ...] = ()
     started: str = ""
     updated: str = ""
@@ -145,6 +156,7 @@ def _from_json(found: dict[str, Any]) -> Snapshot:
     known["counts"] = Counts(**counts)
     known["in_flight"] = tuple(found["in_flight"])
     known["queues"] = {str(name): (int(fill[0]), int(fill[1])) for name, fill in found.get("queues", {}).items()}
+    known["incomplete"] = tuple(Incomplete(**one) for one in found.get("incomplete", ()))
     known["inboxes"] = tuple(found.get("inboxes", ()))
     known["last_errors"] = tuple(Failure(**failure) for failure in found["last_errors"])
     return Snapshot(**known)

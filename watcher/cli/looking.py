@@ -72,6 +72,11 @@ def render(snapshot: Snapshot) -> str:
         stages = ", ".join(f"{name} {took_ms:.0f} ms" for name, took_ms in snapshot.stages_ms.items())
         lines.append(f"  speed     {snapshot.rate:.2f} a second; last frame: {stages}")
     lines += _pace(snapshot)
+    if snapshot.incomplete:
+        lines.append("  waits     for the rest of its bytes; at the time given it is tried as it is")
+        lines += [
+            f"            {printable(one.name)}: {printable(one.why)}, until {one.until}" for one in snapshot.incomplete
+        ]
     if snapshot.last_errors:
         lines.append("  failed    (depth-watcher retry NAME brings a picture back)")
         lines += [f"            {printable(one.name)}: {printable(one.what)}" for one in snapshot.last_errors]

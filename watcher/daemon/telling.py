@@ -165,6 +165,7 @@ class Teller:
                 status.Failure(row.rel, str((row.reason or {}).get("what", "")), stamp(row.ended_at))
                 for row in self._journal.last_failures()
             ),
+            incomplete=rooms.intake.incomplete,
             inboxes=self._inboxes,
             started=self._started,
             updated=stamp(),

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 
 from watcher.backlog import Entry
-from watcher.clock import now_s
+from watcher.clock import now_s, stamp, wall_s
 from watcher.course import Course
 from watcher.errors import VolumeTrouble
 from watcher.frame import Frame, Outcome
@@ -21,6 +21,7 @@ from watcher.handover import Handover
 from watcher.intake.finding import Finder
 from watcher.intake.pace import Pace
 from watcher.journal import Journal, Patience
+from watcher.status import Incomplete
 
 __all__ = ["Intake", "Pace"]
 
@@ -59,7 +60,8 @@ class Intake:
         self._course = course
         self._pace = pace
         self._ended = 0
-        self._shown = (0, 0, 0)
+        self._shown: object = None
+        self.incomplete: tuple[Incomplete, ...] = ()  # replaced whole, by the thread
         self._held = self._flooded = False
         self._tidy_at_s = 0.0
         self._finder: Finder | None = None
@@ -189,8 +191,11 @@ class Intake:
 
     def _tell(self, finder: Finder) -> None:
         """Whoever shows what is waiting and in flight hears of every change."""
-        shown = (finder.waiting, len(finder.in_flight), finder.ignored)
+        waits = [(entry.source.rel, entry.why, until_s) for entry, until_s in finder.incomplete()]
+        shown = (finder.waiting, len(finder.in_flight), finder.ignored, waits)
         if shown != self._shown:
+            ahead_s = wall_s() - now_s()
+            self.incomplete = tuple(Incomplete(name, why, stamp(until_s + ahead_s)) for name, why, until_s in waits)
             self._shown = shown
             self.on_change()
 

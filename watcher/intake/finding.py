@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Iterator
 
-from watcher.backlog import WINDOW, fresh
+from watcher.backlog import WINDOW, Entry, fresh
 from watcher.clock import now_s
 from watcher.course import Course
 from watcher.folder import Folder
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _POLL_S = 2.0
 _POLL_SHARE = 10  # a scan may cost at most a tenth of the time
+_SHOWN = 20
 _HAD_ITS_TURN = 0  # an arrival before all others
 
 
@@ -67,6 +68,11 @@ class Finder(Looker):
     @property
     def waiting(self) -> int:
         return len(self.backlog) + self._beyond.total + self._shots.waiting
+
+    def incomplete(self) -> list[tuple[Entry, float]]:
+        """(a file that waits for its end, when it will be tried as it is), a few of them."""
+        patience_s = self.backlog.rules.patience_s
+        return [(each, each.waiting.unchanged_since_s + patience_s) for each in self.backlog.incomplete(_SHOWN)]
 
     def ended(self, frame: Frame, outcome: Outcome) -> None:
         """A frame has left the path: what becomes of its source."""

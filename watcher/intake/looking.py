@@ -124,6 +124,7 @@ class Looker:
         source = sighting.source
         assert source is not None
         unread = sighting.copying
+        entry.why = "Finder is still copying it" if sighting.copying else "the end of the file is missing"
         try:
             wholeness = wholeness_of(source)
         except FileNotFoundError:
@@ -131,7 +132,7 @@ class Looker:
             return
         except OSError as error:
             self._troubles.tell(str(source.path), "{}. {}".format(*explain(error)))
-            wholeness, unread = Wholeness.PARTIAL, True
+            wholeness, unread, entry.why = Wholeness.PARTIAL, True, ""
         else:
             self._troubles.tell(str(source.path), None)
         if wholeness is None:

@@ -60,6 +60,7 @@ def remember_hold(entry: Entry, row: Row) -> None:
     elif row.reason is None or row.reason.get("code") != KEPT:
         since_s = now_s() - max(0.0, wall_s() - (row.ended_at or 0.0))
         entry.waiting = settle.Waiting(entry.source.identity, Wholeness.PARTIAL, since_s, since_s)
+        entry.why = str((row.reason or {}).get("what", entry.why))
 
 
 def gone(folders: Sequence[Folder], inbox: Path, rel: str) -> bool:
