@@ -72,6 +72,18 @@ def findings_of(folder: Path, text: str = "folders: [{inbox: in, outbox: out}]\n
     return {finding.id.removeprefix("folder-1-"): finding for finding in found}
 
 
+def test_a_volume_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder on an absent volume is a problem also for who may write on the empty mount point, as root may."""
+    (tmp_path / "Volumes").mkdir()
+    monkeypatch.setattr(volume, "_MOUNTS", (tmp_path / "Volumes",))
+    found = findings_of(tmp_path, "folders: [{inbox: Volumes/Card/in, outbox: Volumes/Card/out, failed: f}]\n")
+    for name in ("inbox", "outbox", "processed", "space", "volume"):
+        assert (found[name].state, "the volume is not there" in found[name].found) == ("problem", True), name
+        assert "mount it again" in found[name].remedy
+    assert found["failed"].state == "ok"
+    assert not list((tmp_path / "Volumes").iterdir())
+
+
 def test_what_stands_in_the_way(tmp_path: Path) -> None:
     """A file, or a link to nowhere, where a folder has to be made is a problem, however deep the folder lies."""
     (tmp_path / "file").touch()

@@ -29,7 +29,7 @@ class Anchor:
         One that was there and was thrown away is made again. Raises ``OSError``: ``ENXIO`` where the volume is not
         there.
         """
-        missing = self.folder if self._is_away() else _absent_volume(self.folder)
+        missing = self.folder if self._is_away() else absent(self.folder)
         if missing is not None:
             raise OSError(errno.ENXIO, "the volume is not mounted", str(missing))
         if not self.folder.is_dir():
@@ -66,8 +66,11 @@ def _device_outside(folder: Path, device: int) -> int | None:
     return None
 
 
-def _absent_volume(folder: Path) -> Path | None:
-    """The mount point that ``folder`` would need and that nothing is mounted on; ``None`` where all is well."""
+def absent(folder: Path) -> Path | None:
+    """The mount point that ``folder`` would need and that nothing is mounted on; ``None`` where all is well.
+
+    Root may write on an empty mount point: what is there says nothing about the volume.
+    """
     for mounts in _MOUNTS:
         if folder.is_relative_to(mounts) and folder != mounts:
             point = mounts / folder.relative_to(mounts).parts[0]

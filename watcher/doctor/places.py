@@ -74,8 +74,10 @@ def _nearest(folder: Path) -> Path:
     """The folder itself, or the nearest one above it that is there.
 
     Raises ``NotADirectoryError`` where a file, or a link that leads nowhere, stands in the way, and ``OSError``
-    where the system does not even say what is there.
+    where the volume is not mounted, or the system does not even say what is there.
     """
+    if (missing := volume.absent(folder)) is not None:
+        raise OSError(errno.ENXIO, "the volume is not mounted", str(missing))
     for place in (folder, *folder.parents):
         try:
             if stat.S_ISDIR(os.stat(place).st_mode):
