@@ -16,6 +16,7 @@ from conftest import Home, RunCli, make_picture
 from living import Life
 
 from watcher.agent import plist, systemd
+from watcher.agent_label import UNIT
 from watcher.errors import ExitCode, UsageError
 
 FAKE = Path(__file__).with_name("fake_systemctl.py")
@@ -34,7 +35,7 @@ class Desk:
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" "$@"\n')
         script.chmod(0o755)
         self.env = {"PATH": f"{bin_dir}:{home.env['PATH']}", "FAKE_SYSTEMD": str(self.place)}
-        self.unit = home.path / ".config" / "systemd" / "user" / systemd.UNIT
+        self.unit = home.path / ".config" / "systemd" / "user" / UNIT
         self._run = run
 
     def __call__(self, *words: str, code: int = 0) -> str:
@@ -71,7 +72,7 @@ def test_whole_life(desk: Desk) -> None:
     assert desk.life.told().pid == pid
     make_picture(desk.life.inbox / "a.png")
     desk.life.await_done(1)
-    assert f"{systemd.UNIT}: active, process {pid}" in desk("status", "--config", config)
+    assert f"{UNIT}: active, process {pid}" in desk("status", "--config", config)
     desk("install", "--config", config)
     again = desk.state["pid"]
     assert again != pid
@@ -132,7 +133,7 @@ def test_not_installed(desk: Desk) -> None:
 def test_names_of_any_kind(name: str, tmp_path: Path) -> None:
     """Whatever a folder is called, the unit's words are read back as they were."""
     filling = plist.Filling(Path(f"/{name}/python"), Path(f"/{name}/c.yaml"), Path(f"/{name}"), Path("/l"))
-    file = tmp_path / systemd.UNIT
+    file = tmp_path / UNIT
     file.write_bytes(systemd.render(filling))
     words = systemd.program_words(file)
     assert words == [f"/{name}/python", "-m", "watcher", "run", "--config", f"/{name}/c.yaml"]

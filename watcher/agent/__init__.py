@@ -13,7 +13,7 @@ from watcher import config
 from watcher.agent import launchd, plist, protected, systemd
 from watcher.agent.asking import Tools, program
 from watcher.agent.origin import python_for_plist, python_warning
-from watcher.agent_label import LABEL
+from watcher.agent_label import LABEL, UNIT, plist_file, unit_file
 from watcher.errors import Unavailable, UsageError
 
 __all__ = [
@@ -85,7 +85,7 @@ def os_build() -> str:
 
 def installed_file() -> Path:
     """Where the plist or the unit is, or would be."""
-    return Path.home() / "Library" / "LaunchAgents" / plist.TEMPLATE if _MAC else systemd.unit_file()
+    return plist_file() if _MAC else unit_file()
 
 
 def filling(settings: config.Settings, config_file: Path, *, background: bool = False) -> plist.Filling:
@@ -167,7 +167,7 @@ def _words(keeper: launchd.Launchd | systemd.Systemd) -> str:
     if isinstance(keeper, systemd.Systemd):
         unit = keeper.unit()
         pid = f"process {unit.pid}" if unit.pid else "no process"
-        return f"{systemd.UNIT}: {unit.active or 'unknown'}, {pid}, {unit.restarts} restarts"
+        return f"{UNIT}: {unit.active or 'unknown'}, {pid}, {unit.restarts} restarts"
     job = keeper.job()
     if not job.loaded:
         off = " and switched off in Login Items" if keeper.disabled() else ""

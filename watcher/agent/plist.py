@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from watcher import durable
-from watcher.agent_label import LABEL
+from watcher.agent_label import LABEL, PLIST
 from watcher.errors import CannotCreate, UsageError
 
-TEMPLATE = f"{LABEL}.plist"
+TEMPLATE = PLIST
 BACKGROUND = "Background"
 EXIT_TIMEOUT_S = 30  # as the template says; a test holds both, and the daemon's stop budget, together
 _MODE = 0o644

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,9 @@ from watcher import durable
 from watcher.agent import asking
 from watcher.agent.asking import Answer, Tools
 from watcher.agent.plist import EXIT_TIMEOUT_S, Filling
+from watcher.agent_label import UNIT
 from watcher.errors import ExitCode, Unavailable, UsageError
 
-UNIT = "depth-watcher.service"
 _RUNNING_S = 60.0
 _SHOWN = "LoadState,ActiveState,SubState,MainPID,NRestarts,ExecMainStatus,Result"
 # What no restart mends: launchd gets a 0 for it, systemd can be told.
@@ -193,9 +192,3 @@ class Systemd:
             else f"the agent does not stay: it ended with {unit.code} after {unit.restarts} restarts"
         )
         return Unavailable(what, f"`journalctl --user -u {UNIT} -n 20` shows why.")
-
-
-def unit_file() -> Path:
-    """Where the unit of this user belongs."""
-    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(base) / "systemd" / "user" / UNIT

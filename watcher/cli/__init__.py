@@ -4,7 +4,12 @@ Nothing heavy is imported here: ``--help`` and ``status`` must answer at once, a
 must not hold the runtime in memory.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
+
+import gc
+
+gc.set_threshold(20_000, 20, 50)  # importing makes many objects and no garbage: 700 would look for some all the time
 
 import typer
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from watcher import agent_label
 from watcher.cli.endings import ConfigOption, JsonOption, printable, verb
 from watcher.errors import CannotCreate, ExitCode, NoInput, UsageError
 
@@ -31,23 +32,34 @@ def status(
     config: ConfigOption = None,
 ) -> int:
     """Is the daemon running, what does it do, what failed."""
+    # A daemon that runs has settings: a mistake that came into the file since does not hide what it does.
     from watcher import clock, status
     from watcher import config as settings_room
-    from watcher.agent import Agent
 
-    state_dir = settings_room.state_dir(settings_room.load(settings_room.find(config)))
-    agent = Agent(state_dir)
+    file = settings_room.find(config)
+    state_dir = settings_room.glimpse_of_state_dir(file)
+    if state_dir is None or not status.read(state_dir).running:
+        state_dir = settings_room.state_dir(settings_room.load(file))
     while True:
         snapshot = status.read(state_dir)
         text = json.dumps(snapshot.as_json(), indent=None if watch else 2) if as_json else render(snapshot)
         if watch and not as_json and sys.stdout.isatty():
             typer.echo(_CLEAR, nl=False)
         typer.echo(text)
-        if not as_json and (words := agent.words()):
+        if not as_json and (words := _agent_words(state_dir)):
             typer.echo(f"  agent     {printable(words)}")
         if not watch:
             return ExitCode.DONE
         clock.pause(1.0)
+
+
+def _agent_words(state_dir: Path) -> str:
+    """One line about the agent; the room that asks the system is only loaded where there is something to ask."""
+    if not agent_label.installed():
+        return ""
+    from watcher.agent import Agent
+
+    return Agent(state_dir).words()
 
 
 def render(snapshot: Snapshot) -> str:

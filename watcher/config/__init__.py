@@ -6,6 +6,7 @@ validation library, so that verbs which need no settings answer at once.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +32,7 @@ __all__ = [
     "Watch",
     "default_text",
     "find",
+    "glimpse_of_state_dir",
     "load",
     "locks_dir",
     "log_file",
@@ -59,6 +61,8 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Setti
     Raises ``ConfigError`` with one line in ``problems`` for each mistake: syntax, duplicate and unknown keys,
     types, ranges, and folders that would eat each other.
     """
+    # Its plugins would be looked for in every installed package, at each start; we have none.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from pydantic import ValidationError
 
     from watcher.config import eating, laying, reading
@@ -81,6 +85,13 @@ def load(path: Path | None, overrides: Mapping[str, Any] | None = None) -> Setti
     if found or settings is None:
         raise _refusal(path, found)
     return settings
+
+
+def glimpse_of_state_dir(path: Path | None) -> Path | None:
+    """Where the state of a file's settings is, from that one key alone; ``None`` where it takes ``load`` to tell."""
+    from watcher.config import glimpse
+
+    return glimpse.state_dir(path)
 
 
 def _refusal(path: Path | None, found: list[Problem]) -> ConfigError:

@@ -75,7 +75,7 @@ _Percent = Annotated[float, Field(ge=0, le=100)]
 class Percentile(BaseModel):
     """Percentages (0..100) of a map's values, the first smaller than the second."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     percentile: Annotated[tuple[_Percent, _Percent], BeforeValidator(as_tuple)]
 

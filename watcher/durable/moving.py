@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import itertools
 import os
@@ -142,6 +141,8 @@ _RENAME_EXCL = 4
 
 def _exclusive(source: bytes, target: bytes) -> int:
     """0, or the errno of the system's own exclusive rename; ``ENOSYS`` where it has none."""
+    import ctypes  # only a move needs it; what merely looks must answer at once
+
     library = ctypes.CDLL(None, use_errno=True)
     ctypes.set_errno(0)
     if sys.platform == "darwin" and hasattr(library, "renamex_np"):
