@@ -32,8 +32,8 @@ def halves() -> dict[str, list[str]]:
     return tomllib.loads(SPLIT.read_text(encoding="utf-8"))
 
 
-def read_pair(folder: Path) -> Pair:
-    """Read one pair as its meta.json says."""
+def read_pair(folder: Path, whole: bool = False) -> Pair:
+    """Read one pair as its meta.json says; ``whole``: compared in the photograph's size."""
     facts = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     picture = np.asarray(cv2.imread(str(folder / facts["rgb"]), cv2.IMREAD_COLOR))[..., ::-1]
     path, loader = folder / facts["gt"], str(facts["loader"])
@@ -53,9 +53,11 @@ def read_pair(folder: Path) -> Pair:
     value = np.where(known, raw, 1).astype(np.float32) / np.float32(facts["divide_by"])
     metric = facts["gt_type"] == "depth"
     inverse = np.where(known, 1 / np.maximum(value, 1e-3) if metric else value, 0).astype(np.float32)
-    size = (round(HEIGHT * picture.shape[1] / picture.shape[0]), HEIGHT)
+    height = picture.shape[0] if whole else HEIGHT
+    size = (round(height * picture.shape[1] / picture.shape[0]), height)
     inverse = cv2.resize(inverse, size, interpolation=cv2.INTER_NEAREST).astype(np.float32)
     seen = cv2.resize(known.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0
     if facts["scene"].startswith("nyu"):  # its photographs have a white frame
-        seen[:20], seen[-20:], seen[:, :20], seen[:, -20:] = False, False, False, False
+        rim = 20 * height // HEIGHT
+        seen[:rim], seen[-rim:], seen[:, :rim], seen[:, -rim:] = False, False, False, False
     return Pair(facts["scene"], np.ascontiguousarray(picture), inverse, seen, metric)

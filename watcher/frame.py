@@ -109,11 +109,13 @@ class Outcome(StrEnum):
 class Aside:
     """What the outputs need of the picture beside its depth, small enough to travel; ``None``: not asked for.
 
-    ``picture`` (h, w, 3) uint8 RGB. ``alpha`` (h, w) uint8, 0 = transparent; may be smaller than the source.
+    ``picture`` (h, w, 3) uint8 RGB. ``alpha`` (h, w) uint8, 0 = transparent; may be smaller than the source. ``guide``
+    (h, w) uint8, the lightness that edges are refined along; never kept on a disk.
     """
 
     picture: NDArray[np.uint8] | None = None
     alpha: NDArray[np.uint8] | None = None
+    guide: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, slots=True)

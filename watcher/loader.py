@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,9 @@ def load(data: bytes, plan: depth.Plan, max_pixels: int, output: Output | None =
 
     Raises ``FrameError``.
     """
-    picture = imagefile.decode(data, max_pixels=max_pixels, min_side_px=depth.min_side_px(plan))
+    whole = output is not None and rendering.refines(output)
+    least_px = 0 if whole else depth.min_side_px(plan)
+    picture = imagefile.decode(data, max_pixels=max_pixels, min_side_px=least_px)
     facts: dict[str, Any] = {"source_format": picture.format, "source_bits": picture.bits}
     if picture.notes:
         facts["source_notes"] = "; ".join(picture.notes)
@@ -108,7 +110,8 @@ class Loader(Crew[Frame]):
         if frame.call is not None:
             return self._load_call(number, frame, frame.call, plan)
         folder = self._course.folder_of(frame)
-        if (kept := self._kept(frame)) is not None:
+        kept = self._kept(frame)
+        if kept is not None and not rendering.refines(folder.settings.output):
             return kept
         try:
             taken = folder.inbox.read(frame.source, self._limits.max_file_mb * 1_000_000)
@@ -132,6 +135,8 @@ class Loader(Crew[Frame]):
                 "source_sha256": taken.sha256,
                 **loaded.facts,
             }
+            if kept is not None:  # the network is not needed again, but the picture's edges are
+                return replace(kept, aside=loaded.aside)
             return Ready(frame, loaded.tensor, loaded.height_px, loaded.width_px, facts, loaded.aside)
         return None
 

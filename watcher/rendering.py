@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,12 +49,19 @@ def aside(picture: imagefile.Picture, settings: OutputSettings) -> Aside | None:
     """What ``render`` will need of the picture itself; ``None`` where that is nothing."""
     beside = settings.side_by_side and settings.preview != "none"
     alpha = picture.alpha if settings.alpha == "mask" else None
-    if not beside and alpha is None:
+    refined = refines(settings)
+    if not beside and alpha is None and not refined:
         return None
     return Aside(
         imagefile.smaller(picture.pixels, _BESIDE_PX) if beside else None,
         None if alpha is None else (alpha >> 8).astype(np.uint8) if alpha.dtype == np.uint16 else alpha,
+        depth.guide_of(picture.pixels) if refined else None,
     )
+
+
+def refines(settings: OutputSettings) -> bool:
+    """Whether the picture itself is needed at its full size when the map is made."""
+    return settings.refine == "edges" and settings.size == "source"
 
 
 def render(
@@ -93,13 +100,18 @@ class _Press:
     def __init__(self, raw: Raw, settings: OutputSettings, span: Span) -> None:
         self._raw, self._settings, self._span = raw, settings, span
         self._made: dict[str, depth.DepthMap] = {}
+        self._depth, self._dropped, self._refined = raw.depth, 0, False
+        if raw.aside is not None and raw.aside.guide is not None:
+            self._depth, self._dropped = depth.snapped(raw.depth, raw.aside.guide)
+            self._refined = self._depth is not raw.depth
         self._masked = 0
 
     def finished(self, kind: depth.Kind) -> depth.DepthMap:
         if kind not in self._made:
             raw, settings = self._raw, self._settings
             size = (raw.height_px, raw.width_px) if settings.size == "source" else None
-            made = depth.finish(raw.depth, size, kind=kind, near=settings.near, fixed_range=self._span.ends)
+            made = depth.finish(self._depth, size, kind=kind, near=settings.near, fixed_range=self._span.ends)
+            made = replace(made, nonfinite=made.nonfinite + self._dropped)
             if raw.aside is not None and raw.aside.alpha is not None:
                 self._masked = depth.mask_far(made.values, raw.aside.alpha, (made.low, made.high), settings.near)
             self._made[kind] = made
@@ -129,6 +141,8 @@ class _Press:
         }
         if self._span.note:
             facts["range_note"] = self._span.note
+        if self._refined:
+            facts["refine"] = "edges"
         if self._masked:
             facts["masked"] = self._masked
         return facts

@@ -49,6 +49,10 @@ class Output(Section):
         default=False, description="Write {stem}_depth.json beside the map: what is needed to undo the scaling."
     )
 
+    refine: Literal["none", "edges"] = Field(
+        default="none", description="Edges of a map of the picture's size: as enlarged, or drawn to the picture's own."
+    )
+
     @property
     def formats(self) -> tuple[str, ...]:
         """All of them; the first is the map itself."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from watcher.depth.masking import mask_far
 from watcher.depth.ranges import SIGNATURE_FIELDS, Running, first, of_percentiles, of_shot, quantiles, undone
+from watcher.depth.refining import guide_of, snapped
 from watcher.errors import NoDepth
 from watcher.frame import Float32
 
@@ -36,6 +37,7 @@ __all__ = [
     "Running",
     "finish",
     "first",
+    "guide_of",
     "input_size",
     "mask_far",
     "min_side_px",
@@ -43,6 +45,7 @@ __all__ = [
     "of_shot",
     "prepare",
     "quantiles",
+    "snapped",
     "undone",
 ]
 
