@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 from imagefile_samples import MADE, saved, scene
+from PIL import Image
 
 from watcher import imagefile
 from watcher.errors import Corrupt, FrameError, NotAPicture, TooLarge, Truncated, Unsupported
@@ -61,6 +63,65 @@ def test_an_end_mark_does_not_make_a_jpeg_complete() -> None:
     data = saved(scene(), "JPEG", quality=95)
     with pytest.raises(Truncated):
         imagefile.decode(data[: len(data) * 6 // 10] + b"\xff\xd9", max_pixels=MOST)
+
+
+JPEGS: dict[str, dict[str, Any]] = {
+    "one scan": {"quality": 90},
+    "colour as fine as light": {"quality": 90, "subsampling": 0},
+    "progressive": {"quality": 90, "progressive": True},
+    "restart markers": {"quality": 90, "restart_marker_blocks": 5},
+    "progressive with restart markers": {"quality": 90, "progressive": True, "restart_marker_rows": 1},
+}
+
+
+def photograph() -> np.ndarray[Any, Any]:
+    """(306, 411, 3) uint8: sides that are no multiple of a block, detail everywhere, a corner that is not flat."""
+    large = np.asarray(Image.fromarray(scene()).resize((411, 306), Image.Resampling.BICUBIC), np.uint8)
+    grain = np.random.default_rng(2).integers(0, 16, large.shape, np.uint8)
+    return np.asarray(large ^ grain)
+
+
+@pytest.mark.parametrize("kind", JPEGS)
+@pytest.mark.parametrize("side", [0, 64])
+def test_a_forged_end_is_found_wherever_the_scans_were_cut(kind: str, side: int) -> None:
+    """Decoders paint what is missing without a word, gray or coarse; a cut anywhere but in the last block is found.
+
+    Reduced, a cut is found that changes what is read.
+    """
+    data = saved(photograph(), "JPEG", **JPEGS[kind])
+    whole = imagefile.decode(data, max_pixels=MOST, min_side_px=side).pixels
+    for part in np.linspace(0.1, 0.99, 30):
+        cut = data[: int(len(data) * part)].rstrip(b"\xff") + b"\xff\xd9"
+        assert verdict(cut) is Wholeness.WHOLE
+        try:
+            found = imagefile.decode(cut, max_pixels=MOST, min_side_px=side).pixels
+        except (Truncated, Corrupt):
+            continue
+        assert side, part
+        assert np.array_equal(found, whole)
+
+
+def test_a_progressive_jpeg_without_its_last_scan_is_truncated() -> None:
+    """Cut exactly between two scans nothing is broken, but the finer bits were promised."""
+    data = saved(photograph(), "JPEG", quality=90, progressive=True)
+    with pytest.raises(Truncated, match="not all of its scans"):
+        imagefile.decode(data[: data.rindex(b"\xff\xda")] + b"\xff\xd9", max_pixels=MOST)
+
+
+def test_a_piece_lost_from_the_middle_is_corrupt() -> None:
+    """Restart markers are counted: a decoder goes on after a lost piece as if nothing had been there."""
+    data = saved(photograph(), "JPEG", quality=90, restart_marker_rows=1)
+    first, after = data.index(b"\xff\xd2"), data.index(b"\xff\xd4")
+    with pytest.raises(Corrupt, match="2 of 20 pieces"):
+        imagefile.decode(data[:first] + data[after:], max_pixels=MOST)
+
+
+def test_a_jpeg_of_endless_scans_is_refused() -> None:
+    """Each scan costs a pass over the whole picture; thousands of them are no photograph."""
+    data = saved(photograph(), "JPEG", quality=90, progressive=True)
+    last = data[data.rindex(b"\xff\xda") : -2]
+    with pytest.raises(Corrupt, match="scans"):
+        imagefile.decode(data[:-2] + last * 600 + b"\xff\xd9", max_pixels=MOST)
 
 
 @pytest.mark.parametrize("value", [0, 77, 255])

@@ -10,13 +10,14 @@ import numpy as np
 
 from watcher.errors import Corrupt, Truncated, Unsupported
 
-from . import orientation
+from . import jpeg_scans, orientation
 from .picture import Array, Limits, Stored
 from .structure import jpeg_end
 
 _FILL = re.compile(rb"\xff+([^\x00\xff])")
 _SIZED = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _DECODED = frozenset((0xC0, 0xC1, 0xC2, 0xC9, 0xCA))
+_ARITHMETIC = frozenset((0xC9, 0xCA))
 _KEPT = frozenset((0xC4, 0xCC, 0xDB, 0xDD, 0xE0, 0xEE))  # tables, restart interval, JFIF, Adobe
 _MORE = "Copy it again; the file is not all there."
 
@@ -35,6 +36,8 @@ class Segments:
     orientation: int = 1
     icc: dict[int, bytes] = field(default_factory=dict)
     several: bool = False
+    shape: jpeg_scans.Shape = field(default_factory=jpeg_scans.Shape)
+    interval: int = 0
 
 
 def read(data: bytes, limits: Limits) -> Stored:
@@ -48,8 +51,11 @@ def read(data: bytes, limits: Limits) -> Stored:
     if end is None:
         raise Truncated("the JPEG ends before its picture does", _MORE)
     clean = b"".join((b"\xff\xd8", *found.kept, data[found.scan : end]))
+    scans = jpeg_scans.check(data[found.scan : end], found.shape, found.interval)
     samples = _decode(clean, limits.factor(found.width, found.height))
-    if _flat_below(samples) and _short(clean, limits.factor(found.width, found.height), samples):
+    # A cut in a later scan leaves no trace that is seen in the samples: only decoding once more tells.
+    suspicious = found.sof not in _ARITHMETIC and (scans > 1 or _flat_at_the_end(samples))
+    if suspicious and _short(clean, limits.factor(found.width, found.height), samples):
         raise Truncated("the JPEG has an end mark but its picture is not all there", _MORE)
     return Stored(
         samples,
@@ -94,8 +100,10 @@ def _take(found: Segments, code: int, segment: bytes) -> None:
     if code in _SIZED and len(body) >= 6:
         found.sof, found.bits, found.components = code, body[0], body[5]
         found.height, found.width = int.from_bytes(body[1:3], "big"), int.from_bytes(body[3:5], "big")
+        found.shape = jpeg_scans.shape_of(code, body)
         found.kept.append(b"\xff" + bytes((code,)) + segment[2:])
     elif code in _KEPT:
+        found.interval = int.from_bytes(body[:2], "big") if code == 0xDD else found.interval
         found.kept.append(b"\xff" + bytes((code,)) + segment[2:])
     elif code == 0xE1 and body.startswith(b"Exif\0"):
         found.orientation = orientation.from_exif(body)
@@ -116,9 +124,9 @@ def _decode(clean: bytes, factor: int) -> Array:
         return np.asarray(image)
 
 
-def _flat_below(samples: Array) -> bool:
-    """Whether the last rows are all of one colour: what libjpeg paints where the data ran out."""
-    last = samples[-1:]
+def _flat_at_the_end(samples: Array) -> bool:
+    """Whether the last pixels of the last row are of one colour: what libjpeg paints where the data ran out."""
+    last = samples[-1:, -4:] if samples.shape[1] > 64 else samples[-1:, -2:]
     return bool((last == last[:, -1:]).all()) and samples.shape[1] > 1
 
 
