@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from watcher.cli.looking import render
-from watcher.effort import Effort, Gauge
+from watcher.effort import Effort, Gauge, Pulse
 from watcher.status import Snapshot
 
 
@@ -61,3 +61,14 @@ def test_a_person_reads_whether_the_network_waits() -> None:
     )
     assert "set by finish; the network waits 75% of the time" in text
     assert "finish 99% busy (2/2 waiting)" in text
+
+
+def test_the_pulse_counts_what_is_over() -> None:
+    """Maps a second in slots of two seconds, oldest first; the slot that goes on and what is older are left out."""
+    pulse = Pulse()
+    for at_s in (879.9, 880.0, 997.9, 998.0, 999.9, 1000.1):
+        pulse.note(at_s)
+    found = pulse.look(1000.5)
+    assert len(found) == 60
+    assert (found[0], found[-2], found[-1]) == (0.5, 0.5, 1.0)
+    assert sum(found) == 2.0

@@ -37,6 +37,7 @@ def facts() -> dict[str, Any]:
         "status": status.as_json(),
         "paused": False,
         "licence": "MIT",
+        "pulse": [0.0] * 58 + [0.5, 2.0],
         "calls": {
             "waiting": 0,
             "done": 2,
@@ -225,3 +226,26 @@ def test_a_long_state_folder_has_a_short_socket(tmp_path: Path) -> None:
     shared.mkdir()
     shared.chmod(0o777)
     assert not wire.is_ours(shared)
+
+
+def test_a_form_of_our_own_page_has_an_origin(door: FakeDoor, tmp_path: Path) -> None:
+    """The page's referrer policy is one with which browsers send a form's origin, so that its buttons pass the gate."""
+    assert client(door, tmp_path).get("/").headers["Referrer-Policy"] == "same-origin"
+
+
+def test_the_graph_is_drawn_without_a_script() -> None:
+    """A bar for each slot in which there were maps, as high as its share of the most; the words say the same."""
+    made = page.parts(facts())["graph"]
+    assert made.count("<rect") == 2
+    assert 'x="58" y="30.5" width=".8" height="9.5"' in made
+    assert "At most 2 a second, 5 in all" in made
+    assert "None in the last two minutes" in page.parts({**facts(), "pulse": [0.0] * 60})["graph"]
+
+
+def test_a_provider_is_shown_as_proven_or_not() -> None:
+    """Which nodes run where, why it is not what was asked for, and what was measured stand beside the provider."""
+    status = {**facts()["status"], "nodes": {"coreml": 9, "cpu": 1}, "fallback": "it crashed", "bottleneck": "run"}
+    made = page.parts({**facts(), "status": status})
+    assert "cpu (proven: 9 nodes on coreml, 1 nodes on cpu). it crashed" in made["facts"]
+    assert "sets the pace" in made["stages"]
+    assert "not proven" in page.parts(facts())["facts"]

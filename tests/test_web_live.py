@@ -16,30 +16,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 from conftest import PROJECT, Home, make_picture
 from living import Life
+from serving import ask, free_port, listens, photo, served
 from waiting import until
 
 JPEG = "image/jpeg"
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def ask(port: int, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """(status, headers in lower case, body) of one request; underscores in header names are hyphens."""
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
-        line.request(method, path, body or None, {key.replace("_", "-"): value for key, value in headers.items()})
-        answer = line.getresponse()
-        return answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read()
 
 
 @pytest.fixture
@@ -47,22 +33,6 @@ def life(home: Home, tmp_path: Path) -> Iterator[Life]:
     one = Life(home, tmp_path)
     yield one
     one.bury()
-
-
-@contextmanager
-def served(life: Life, **api: Any) -> Iterator[int]:
-    """A daemon with the service on, until the end of the block; its port."""
-    port = int(api.pop("port", 0)) or free_port()
-    fake = api.pop("fake", {})
-    life.settle(api={"enabled": True, "port": port, **api})
-    with life.running(**fake):
-        until(lambda: life.told().state in ("running", "degraded"), what=life.log())
-        until(lambda: listens(port), what=life.log())
-        yield port
-
-
-def photo(life: Life, name: str = "a.jpg", size: tuple[int, int] = (64, 48)) -> bytes:
-    return make_picture(life.place / "sent" / name, size, "noise").read_bytes()
 
 
 def test_a_sent_picture_gives_the_map_of_the_folder(life: Life) -> None:
@@ -255,9 +225,9 @@ def test_events_are_pushed(life: Life) -> None:
         line.request("GET", "/api/events")
         answer = line.getresponse()
         assert answer.getheader("content-type", "").startswith("text/event-stream")
-        assert b'"maps": []' in answer.readline()
+        assert b"No maps yet" in answer.readline()
         make_picture(life.inbox / "a.png")
-        until(lambda: b'"a.png"' in answer.readline())
+        until(lambda: b"a.png" in answer.readline())
 
 
 # --- the question: gunicorn, four workers, preload -------------------------------------------------------------------
@@ -283,11 +253,6 @@ def gunicorn(life: Life, workers: int = 4) -> Iterator[tuple[int, subprocess.Pop
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as line:
-        return line.connect_ex(("127.0.0.1", port)) == 0
 
 
 def children(pid: int) -> set[int]:

@@ -1,7 +1,11 @@
-"""Effort: how busy each kind of thread is, so that a person sees which stage sets the pace. Time is an argument."""
+"""Effort: how busy each kind of thread is, so that a person sees which stage sets the pace; how many maps there were.
+
+Time is an argument.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -28,6 +32,28 @@ class Effort:
     def busy_s(self) -> float:
         """Seconds of all its threads together, since they started."""
         return sum(self._busy_s)
+
+
+class Pulse:
+    """When maps were made, of files and of sent pictures; any thread may note one."""
+
+    SLOT_S = 2.0
+    SLOTS = 60
+
+    def __init__(self) -> None:
+        self._at_s: deque[float] = deque(maxlen=20_000)
+
+    def note(self, now_s: float) -> None:
+        self._at_s.append(now_s)
+
+    def look(self, now_s: float) -> list[float]:
+        """Maps a second in each of the last ``SLOTS`` slots that are over, oldest first."""
+        end, counts = int(now_s // self.SLOT_S), [0] * self.SLOTS
+        for at_s in self._at_s.copy():
+            slot = int(at_s // self.SLOT_S) - end + self.SLOTS
+            if 0 <= slot < self.SLOTS:
+                counts[slot] += 1
+        return [count / self.SLOT_S for count in counts]
 
 
 @dataclass(frozen=True, slots=True)

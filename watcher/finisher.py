@@ -18,6 +18,7 @@ from watcher.clock import now_s
 from watcher.config import Output as OutputSettings
 from watcher.course import Course
 from watcher.crew import Crew
+from watcher.effort import Pulse
 from watcher.errors import Blame, SourceChanged, blame_of, explain, may_be_one_place
 from watcher.folder import Folder
 from watcher.frame import Call, Frame, Outcome, Raw, Reply
@@ -37,6 +38,7 @@ class Finisher(Crew[Raw]):
     def __init__(self, course: Course, about: Callable[[], Mapping[str, Any]], *, threads: int = 2) -> None:
         super().__init__("finisher", course, threads)
         self.done_at_s: deque[float] = deque(maxlen=240)
+        self.pulse = Pulse()
         self._about = about
         self._order = threading.Lock()  # one frame at a time decides about the range of a shot
 
@@ -59,6 +61,7 @@ class Finisher(Crew[Raw]):
             with self._timed(number, raw.frame):
                 made = render(raw, OutputSettings(**call.wishes, preview="none", sidecar=True), self._about())
             call.answer(Reply(made[0].data, json.loads(made[-1].data)))
+            self.pulse.note(now_s())
             self.effort.note(number, now_s() - began_s)
         except Exception as error:
             if blame_of(error) is not Blame.FRAME:
@@ -89,6 +92,7 @@ class Finisher(Crew[Raw]):
         if self._course.shots is not None and folder.settings.output.range == "shot":
             self._course.shots.finished(frame.source, folder.outbox.folder)
         self.done_at_s.append(now_s())
+        self.pulse.note(now_s())
         self._dispose(folder, frame)
         self.effort.note(number, now_s() - began_s)
         log.info("%s: done: %s", frame, paths[0])

@@ -148,8 +148,9 @@ class Daemon:
         if self.settings.api.enabled and not self._once:
             from watcher.web.service import open_service
 
-            about = {"licence": self.network.licence}
-            self._service = open_service(self.settings, self._rooms.intake, lambda: about, self._troubles.tell)
+            licence, pulse = self.network.licence, self._rooms.finisher.pulse
+            about = lambda: {"licence": licence, "pulse": pulse.look(now_s())}  # noqa: E731
+            self._service = open_service(self.settings, self._rooms.intake, about, self._troubles.tell)
 
     # -- waiting --------------------------------------------------------------------------------------------------
 

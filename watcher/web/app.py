@@ -26,7 +26,7 @@ _FORM_BYTES = 100_000
 _SAFE = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with no-referrer a form of our own page would come from the origin "null"
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -63,6 +63,7 @@ def make_app(api: Api, door: Door, token: Token, *, live: bool = True, closed: t
     app.register_error_handler(Gone, lambda _error: Response(status=499))
     app.register_error_handler(HTTPException, _http)
     _add_pictures(app, front)
+    _add_page(app, front)
     _add_views(app, front)
     _add_changes(app, front)
     return app
@@ -84,7 +85,7 @@ def _add_pictures(app: Flask, front: Front) -> None:
         return Response(answer.data, mimetype=media, headers=_about(answer.facts))
 
 
-def _add_views(app: Flask, front: Front) -> None:
+def _add_page(app: Flask, front: Front) -> None:
     @app.get("/")
     def index() -> Response:
         nonce = secrets.token_urlsafe(16)
@@ -92,6 +93,32 @@ def _add_views(app: Flask, front: Front) -> None:
         answer.headers["Content-Security-Policy"] = page.policy(nonce)
         return answer
 
+    @app.get("/api/page")
+    def api_page() -> Response:
+        return _json(front.ask("page").facts)
+
+    @app.get("/api/parts")
+    def api_parts() -> Response:
+        return _json(page.parts(front.ask("page").facts))
+
+    @app.get("/favicon.ico")
+    def favicon() -> Response:
+        return Response(status=204)  # browsers ask for it unasked
+
+    @app.get("/api/thumbnail/<int(max=9007199254740991):row>/<any(map,picture):side>")
+    def thumbnail(row: int, side: str) -> Response:
+        return Response(front.ask("thumbnail", {"id": row, "side": side}).data, mimetype="image/jpeg")
+
+    @app.get("/api/events")
+    def events() -> Response:
+        if not front.live or not front.streams.acquire(blocking=False):
+            return Response(status=204)  # tells the page's event source to stop; it polls then
+        stream = Response(_events(front), mimetype="text/event-stream")
+        stream.call_on_close(front.streams.release)
+        return stream
+
+
+def _add_views(app: Flask, front: Front) -> None:
     @app.get("/healthz")
     def healthz() -> Response:
         try:
@@ -109,25 +136,9 @@ def _add_views(app: Flask, front: Front) -> None:
     def api_status() -> Response:
         return _json(front.ask("status").facts)
 
-    @app.get("/api/page")
-    def api_page() -> Response:
-        return _json(front.ask("page").facts)
-
     @app.get("/api/openapi.json")
     def description() -> Response:
         return _json(openapi.description())
-
-    @app.get("/api/thumbnail/<int(max=9007199254740991):row>/<any(map,picture):side>")
-    def thumbnail(row: int, side: str) -> Response:
-        return Response(front.ask("thumbnail", {"id": row, "side": side}).data, mimetype="image/jpeg")
-
-    @app.get("/api/events")
-    def events() -> Response:
-        if not front.live or not front.streams.acquire(blocking=False):
-            return Response(status=204)  # tells the page's event source to stop; it polls then
-        stream = Response(_events(front), mimetype="text/event-stream")
-        stream.call_on_close(front.streams.release)
-        return stream
 
 
 def _add_changes(app: Flask, front: Front) -> None:
@@ -209,18 +220,19 @@ def _http(error: HTTPException) -> Response:
 
 
 def _events(front: Front) -> Iterator[str]:
-    """The page's facts whenever they change; a comment now and then shows a dead connection for what it is."""
-    last, quiet = "", 0
+    """The parts of the page that changed; a comment now and then shows a dead connection for what it is."""
+    last: dict[str, str] = {}
+    quiet = 0
     while not front.closed.is_set():
         try:
-            facts = dict(front.door.ask(Question("page"), lambda: True).facts)
+            parts = page.parts(front.door.ask(Question("page"), lambda: True).facts)
         except (Refused, Gone):
             return
-        text = json.dumps(facts)
-        quiet = 0 if text != last else quiet + 1
-        if text != last:
-            last = text
-            yield f"data: {text}\n\n"
+        changed = {name: text for name, text in parts.items() if last.get(name) != text}
+        quiet = 0 if changed else quiet + 1
+        last = parts
+        if changed:
+            yield f"data: {json.dumps(changed)}\n\n"
         elif quiet % _QUIET_BEATS == 0:
             yield ":\n\n"
         front.closed.wait(_BEAT_S)

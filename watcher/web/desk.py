@@ -72,7 +72,7 @@ class Slot:
 
 class Desk:
     def __init__(self, settings: config.Settings, entrance: Entrance, about: Callable[[], Mapping[str, Any]]) -> None:
-        """``about``: model, provider and licence, as they are now."""
+        """``about``: the licence of the model, and the pulse of the last two minutes, as they are now."""
         self.closed = threading.Event()
         self._settings = settings
         self._state_dir = config.state_dir(settings)

@@ -92,6 +92,7 @@ def _changes() -> dict[str, Any]:
 def _looks() -> dict[str, Any]:
     text, anything = {"schema": {"type": "string"}}, {"type": "object"}
     health = {"type": "object", "required": ["healthy", "state", "reason"]}
+    pieces = {"type": "object", "additionalProperties": {"type": "string"}}
     unwell = {"503": {"description": "It is not well: the reason.", "content": _json(anything)}}
     which = [
         {"name": "row", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 0}},
@@ -103,6 +104,8 @@ def _looks() -> dict[str, Any]:
         "/metrics": {"get": _route("Measures for Prometheus", _ok({"text/plain": text}))},
         "/api/status": {"get": _route("What `depth-watcher status --json` says", _ok(_json(anything)))},
         "/api/page": {"get": _route("What the status page shows", _ok(_json(anything)))},
+        "/api/parts": {"get": _route("The same as the page's own pieces of HTML", _ok(_json(pieces)))},
+        "/favicon.ico": {"get": _route("Nothing", {"204": {"description": "There is no icon."}})},
         "/api/openapi.json": {"get": _route("This description", _ok(_json(anything)))},
         "/api/thumbnail/{row}/{side}": {
             "get": _route(
