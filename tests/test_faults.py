@@ -17,7 +17,7 @@ from conftest import make_picture
 from fake_session import FakeSession
 from rooms import files, settings
 
-from watcher import errors, inbox, network
+from watcher import errors, inbox, network, quarantine
 from watcher.daemon import Daemon
 from watcher.durable import moving, writing
 from watcher.errors import ExitCode
@@ -45,7 +45,7 @@ class Fault:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for name, number in list(self._left.items()):
-            if any(name in str(getattr(arg, "path", arg)) for arg in args):
+            if any(name in str(getattr(arg, "path", arg)) for arg in args if not isinstance(arg, bytes)):
                 del self._left[name]
                 self.told.append(number)
                 raise OSError(number, os.strerror(number), name)
@@ -100,6 +100,70 @@ def test_writing_a_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: 
     check_all_done(tmp_path, code, fault)
     for what, _ in errors.explained().values():
         assert f"cannot be written: {what}" in caplog.text
+
+
+def test_a_full_outbox_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often it is tried, and by how many threads: one line when maps cannot be written, one when they can."""
+    left = [60]
+
+    def full(path: Path, data: bytes, **kwargs: Any) -> None:
+        if path.parent == tmp_path / "out" and left[0] > 0:
+            left[0] -= 1
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        writing_new(path, data, **kwargs)
+
+    writing_new = writing.write_new
+    monkeypatch.setattr(writing, "write_new", full)
+    monkeypatch.setattr("watcher.finisher._RETRY_MOST_S", 0.01)
+    caplog.set_level("INFO")
+    assert run(tmp_path) == ExitCode.DONE
+    said = [record.getMessage() for record in caplog.records if record.name == "watcher.course"]
+    assert len(said) == 2, said
+    assert "maps cannot be written: the disk is full" in said[0]
+    assert "all right again" in said[1]
+
+
+@pytest.mark.parametrize("after", ["move", "delete"])
+def test_sources_that_cannot_be_put_away_are_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, after: str
+) -> None:
+    """Nineteen pictures whose maps are done, and one full volume: one line, and another when it is over."""
+    left = [60]
+    real = inbox.Inbox.dispose
+
+    def dispose(self: inbox.Inbox, *args: Any) -> Path | None:
+        if left[0] > 0:
+            left[0] -= 1
+            raise OSError(errno.ENOSPC, "No space left on device", str(args[0].path))
+        return real(self, *args)
+
+    monkeypatch.setattr(inbox.Inbox, "dispose", dispose)
+    caplog.set_level("INFO")
+    assert run(tmp_path, folder__after=after) in (ExitCode.DONE, ExitCode.TRY_LATER)
+    said = [record.getMessage() for record in caplog.records if record.name == "watcher.course"]
+    assert len(said) <= 2, said
+    assert "pictures whose maps are done cannot be put away: the disk is full" in said[0]
+
+
+def test_a_quarantine_that_takes_nothing_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Broken pictures stay in the inbox while their folder is full; one line says so, whatever their number."""
+
+    def admit(self: quarantine.Quarantine, source: Path, *_: Any) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device", str(source))
+
+    monkeypatch.setattr(quarantine.Quarantine, "admit", admit)
+    for number in range(5):
+        path = make_picture(tmp_path / "in" / f"{number}.png")
+        path.write_bytes(path.read_bytes()[:60] + b"\xff" * 30 + path.read_bytes()[90:])
+    made = Daemon(settings(tmp_path, watch__rescan_s=1), once=True)
+    assert made.run() == ExitCode.TRY_LATER
+    said = [record.getMessage() for record in caplog.records if "stay in the inbox" in record.getMessage()]
+    assert len(said) == 1, said
+    assert len(files(tmp_path / "in")) == 5
 
 
 def test_putting_a_source_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,6 +148,9 @@ class Listener:
     def hinted(self, path: str) -> None:
         self.told.append(path)
 
+    def incomplete(self) -> list[object]:
+        return []
+
     def __getattr__(self, name: str) -> Callable[..., float]:
         def note(*_args: object) -> float:
             self.told.append(f"({name})")

@@ -28,6 +28,7 @@ FULL = Snapshot(
     stages_ms={"load": 1.0},
     last_errors=(Failure("c.jpg", "damaged", "2026-12-01T00:00:00Z"),),
     incomplete=(Incomplete("d\n.jpg", "the end of the file is missing", "2026-12-01T00:10:00Z"),),
+    watch="started anew at s: an emitter's thread had ended",
     inboxes=("/in",),
     started="s",
     updated="u",

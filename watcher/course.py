@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from watcher.errors import SourceChanged, in_words, may_be_one_place
 from watcher.folder import Folder
-from watcher.frame import Frame, Outcome
+from watcher.frame import Frame, Outcome, Source
 from watcher.shots import Shots
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,25 @@ class Troubles:
 
     def lines(self) -> list[str]:
         return [f"{place}: {trouble}" for place, trouble in list(self._by_place.items())]
+
+
+def put_away(folder: Folder, source: Source, troubles: Troubles) -> bool:
+    """Dispose of a source whose map is durable; what a volume refuses is told once. False: it has changed meanwhile."""
+    settings = folder.settings  # what is told of the inbox itself is over with the next look into it
+    place = f"{settings.inbox} (deleting)" if settings.after == "delete" else str(settings.processed)
+    try:
+        folder.dispose(source)
+    except SourceChanged:
+        return False
+    except OSError as error:
+        if may_be_one_place(error):
+            troubles.tell(str(source.path), f"its map is done, but it cannot be put away: {in_words(error)}")
+        else:
+            troubles.tell(place, f"pictures whose maps are done cannot be put away: {in_words(error)}")
+    else:
+        for clear in (str(source.path), place):
+            troubles.tell(clear, None)
+    return True
 
 
 @dataclass(frozen=True, slots=True)

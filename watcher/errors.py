@@ -232,6 +232,12 @@ def explain(error: OSError) -> tuple[str, str]:
     return f"{what}{where}", remedy
 
 
+def in_words(error: OSError) -> str:
+    """The same as one text, without the name of the file: one text for whatever stands in the way of many files."""
+    what, remedy = explain(error)
+    return f"{what.removesuffix(f': {error.filename}')}. {remedy}"
+
+
 _MAC: bool = sys.platform == "darwin"
 _LOCKED = 0x00020002  # UF_IMMUTABLE, SF_IMMUTABLE
 

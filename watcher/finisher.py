@@ -16,10 +16,10 @@ from typing import Any
 
 from watcher.clock import now_s
 from watcher.config import Output as OutputSettings
-from watcher.course import Course
+from watcher.course import Course, put_away
 from watcher.crew import Crew
 from watcher.effort import Pulse
-from watcher.errors import Blame, SourceChanged, blame_of, explain, may_be_one_place
+from watcher.errors import Blame, blame_of, explain, in_words, may_be_one_place
 from watcher.folder import Folder
 from watcher.frame import Call, Frame, Outcome, Raw, Reply
 from watcher.handover import Handover
@@ -40,6 +40,7 @@ class Finisher(Crew[Raw]):
         self.done_at_s: deque[float] = deque(maxlen=240)
         self.pulse = Pulse()
         self._about = about
+        self._held_up: set[tuple[str, int]] = set()  # (outbox that takes nothing now, frame in hand)
         self._order = threading.Lock()  # one frame at a time decides about the range of a shot
 
     def start(self, raw: Handover[Raw]) -> None:
@@ -126,30 +127,33 @@ class Finisher(Crew[Raw]):
         return None
 
     def _publish(self, folder: Folder, frame: Frame, outputs: tuple[Output, ...]) -> tuple[Path, ...] | None:
-        """Publish, as soon as the volume lets us; ``None``: a stop came first, or only this map's place is wrong."""
+        """Publish, as soon as the volume lets us; ``None``: a stop came first, or only this map's place is wrong.
+
+        The trouble of an outbox is told once, and is over when none of the frames in hand is held up by it any more.
+        """
         pause_s = _RETRY_FIRST_S
         place = str(folder.outbox.folder)
         while True:
             try:
                 paths = folder.outbox.publish(frame.base, outputs)
             except OSError as error:
-                trouble = "the map of {} cannot be written: {}. {}".format(frame.source.rel, *explain(error))
                 if may_be_one_place(error) and folder.outbox.usable():
+                    trouble = "its map cannot be written: {}. {}".format(*explain(error))
                     self._course.troubles.tell(str(frame.source.path), trouble)
+                    self._held_up.discard((place, frame.id))
                     return None
-                self._course.troubles.tell(place, trouble)
+                self._held_up.add((place, frame.id))
+                self._course.troubles.tell(place, f"maps cannot be written: {in_words(error)}")
             else:
+                self._held_up.discard((place, frame.id))
                 self._course.troubles.tell(str(frame.source.path), None)
-                self._course.troubles.tell(place, None)
+                if not any(other == place for other, _ in tuple(self._held_up)):
+                    self._course.troubles.tell(place, None)
                 return paths
             if self.stopping.wait(pause_s):
                 return None
             pause_s = min(pause_s * 2, _RETRY_MOST_S)
 
     def _dispose(self, folder: Folder, frame: Frame) -> None:
-        try:
-            folder.dispose(frame.source)
-        except SourceChanged as error:
-            log.info("%s: %s", frame, error)
-        except OSError as error:
-            log.warning("%s: its map is done, but it stays in the inbox for now: %s. %s", frame, *explain(error))
+        if not put_away(folder, frame.source, self._course.troubles):
+            log.info("%s: changed while it was in work. It is done again", frame)

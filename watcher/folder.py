@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from watcher.config import Folder as FolderSettings
-from watcher.errors import FrameError, WatcherError, explain
+from watcher.errors import FrameError, WatcherError, in_words, may_be_one_place
 from watcher.frame import Frame, Source
 from watcher.imagefile import extension, read_facts
 from watcher.inbox import Inbox, identity_of
@@ -21,12 +21,20 @@ log = logging.getLogger(__name__)
 
 
 class Folder:
-    def __init__(self, index: int, settings: FolderSettings, model: str) -> None:
+    def __init__(
+        self,
+        index: int,
+        settings: FolderSettings,
+        model: str,
+        tell: Callable[[str, str | None], None] = lambda _place, _trouble: None,
+    ) -> None:
+        """``tell``: what stands in the way of a place, ``None`` when it is over."""
         self.index = index
         self.settings = settings
         self.inbox = Inbox(settings.inbox, recursive=settings.recursive, ignore=settings.ignore)
         self.outbox = Outbox(settings.outbox, settings.output.name, model)
         self.quarantine = Quarantine(settings.failed)
+        self._tell = tell
         self._processed = Anchor(settings.processed)
 
     @property
@@ -84,8 +92,13 @@ class Folder:
             journal.forget(source.inbox, source.key)
             return True
         except OSError as error:
-            log.warning("#%d %s: failed, and stays in the inbox: %s. %s", row_id, source.rel, *explain(error))
+            if may_be_one_place(error):
+                self._tell(str(source.path), f"failed, and cannot be put into quarantine: {in_words(error)}")
+            else:
+                self._tell(str(self.quarantine.folder), f"failed pictures stay in the inbox: {in_words(error)}")
             return False
+        self._tell(str(self.quarantine.folder), None)
+        self._tell(str(source.path), None)
         journal.filed(row_id, str(place))
         log.warning("#%d %s: failed: %s. It is kept in %s", row_id, source.rel, why["what"], place)
         return True

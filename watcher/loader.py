@@ -129,6 +129,7 @@ class Loader(Crew[Frame]):
         except Exception as error:
             self._failed(journal, frame, error)
         else:
+            self._course.troubles.tell(str(frame.source.path), None)
             facts = {
                 "source": frame.source.rel,
                 "source_bytes": len(taken.data),
@@ -160,7 +161,7 @@ class Loader(Crew[Frame]):
     def _failed(self, journal: Journal, frame: Frame, error: Exception) -> None:
         if blame_of(error) is Blame.VOLUME:
             text = "{}. {}".format(*explain(error)) if isinstance(error, OSError) else str(error)
-            log.warning("%s: cannot be read now: %s It stays in the inbox", frame, text)
+            self._course.troubles.tell(str(frame.source.path), f"cannot be read now: {text}")
             self._give_back(journal, frame)
             return
         if blame_of(error) is not Blame.FRAME:

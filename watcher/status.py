@@ -62,7 +62,8 @@ class Snapshot:
 
     ``nodes``: of the network's graph, by provider; ``partitions``: pieces that run on CoreML; ``fallback``: why
     something else runs than was asked for; ``decision``: what was measured, and chosen. ``incomplete``: the first
-    few of the pictures in view that wait for their end.
+    few of the pictures in view that wait for their end. ``watch``: that watching was started anew, when and why,
+    or that the system tells us of no events; "" where there is nothing to say.
     """
 
     running: bool = False
@@ -85,6 +86,7 @@ class Snapshot:
     bottleneck: str = ""
     last_errors: tuple[Failure, ...] = ()
     incomplete: tuple[Incomplete, ...] = ()
+    watch: str = ""
     inboxes: tuple[str, ...] = ()
     started: str = ""
     updated: str = ""

@@ -30,7 +30,7 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
 
-from watcher.clock import now_s
+from watcher.clock import now_s, stamp
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +75,7 @@ class Watch:
         self._observer: BaseObserver | None = None
         self._watched: dict[Path, tuple[int, int]] = {}
         self._not_before_s = 0.0
+        self.note = ""  # what there is to say about watching, "" where all is as it was at the start
 
     def start(self) -> None:
         if not self._roots:
@@ -86,14 +87,15 @@ class Watch:
             observer.start()
         except Exception as error:
             # Out of watches, or refused (each system in its own way): the rescan still finds everything.
-            log.warning(
-                "watching by events is not possible (%s). The inbox is looked at every rescan_s instead.", error
-            )
+            note = f"by events it is not possible ({error}). The inbox is looked at every rescan_s instead"
+            if self.note != note:
+                self.note = note
+                log.warning("watching: %s", note)
             self._not_before_s = now_s() + _AGAIN_S
             if observer is not None:
                 observer.stop()
             return
-        self._observer, self._watched = observer, watched
+        self._observer, self._watched, self.note = observer, watched, ""
 
     def _schedule(self, observer: BaseObserver) -> dict[Path, tuple[int, int]]:
         watched = {}
@@ -112,11 +114,14 @@ class Watch:
             observer.join(timeout=2)
 
     def check(self) -> str | None:
-        """Start a new observer where the old one no longer serves; returns why, ``None`` where all is well."""
+        """Start a new observer where the old one no longer serves; returns why, ``None`` where none was started."""
         why = self._complaint() if now_s() >= self._not_before_s else None
         if why is not None:
             self.stop()
             self.start()
+        if why is None or self._observer is None:
+            return None
+        self.note = f"started anew at {stamp()}: {why}"
         return why
 
     def _complaint(self) -> str | None:

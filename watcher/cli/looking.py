@@ -74,6 +74,8 @@ def render(snapshot: Snapshot) -> str:
     if snapshot.notice:
         lines.append(f"            {snapshot.notice}")
     lines += [f"  inbox     {printable(inbox)}" for inbox in snapshot.inboxes]
+    if snapshot.watch:
+        lines.append(f"  watching  {printable(snapshot.watch)}")
     lines.append(
         f"  pictures  {counts.waiting} waiting, {counts.in_flight} in work, {counts.done} done, "
         f"{counts.failed} failed, {counts.ignored} ignored"

@@ -73,7 +73,8 @@ class Daemon:
         self._nap = Nap(now_s(), wall_s())
         self._service: Service | None = None
         self.network = Network(settings)
-        self.folders = tuple(Folder(i, folder, self.network.name) for i, folder in enumerate(settings.folders))
+        tell_of = self._troubles.tell
+        self.folders = tuple(Folder(i, each, self.network.name, tell_of) for i, each in enumerate(settings.folders))
 
     # -- the life -------------------------------------------------------------------------------------------------
 
@@ -195,6 +196,7 @@ class Daemon:
         if why:
             log.warning("watching was started anew: %s", why)
             self._rooms.intake.rescan()
+        self._teller.watch = self._watch.note
 
     def _check_journal(self) -> None:
         with contextlib.suppress(OSError):  # a disk that does not answer is waited for by those who write

@@ -101,6 +101,7 @@ class Teller:
         self, state_dir: Path, rooms: Rooms, network: Network, journal: Journal, *, inboxes: tuple[str, ...]
     ) -> None:
         self.tell: Callable[[status.Snapshot], None] | None = None
+        self.watch = ""  # what is to be said about watching
         self._state_dir = state_dir
         self._rooms = rooms
         self._network = network
@@ -165,6 +166,7 @@ class Teller:
                 status.Failure(row.rel, str((row.reason or {}).get("what", "")), stamp(row.ended_at))
                 for row in self._journal.last_failures()
             ),
+            watch=self.watch,
             incomplete=rooms.intake.incomplete,
             inboxes=self._inboxes,
             started=self._started,

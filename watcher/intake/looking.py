@@ -11,7 +11,7 @@ from dataclasses import replace
 from watcher import settle
 from watcher.backlog import Backlog, Entry, Handled, Key, fresh
 from watcher.clock import now_s
-from watcher.course import Course
+from watcher.course import Course, put_away
 from watcher.errors import explain
 from watcher.folder import Folder
 from watcher.frame import Frame, Source, Wholeness
@@ -19,7 +19,7 @@ from watcher.inbox import Sighting
 from watcher.intake.beyond import Beyond
 from watcher.intake.foreign import Foreign, Judged
 from watcher.intake.open_shots import OpenShots
-from watcher.intake.pace import Pace, dispose_again, remember_hold, wholeness_of
+from watcher.intake.pace import Pace, remember_hold, wholeness_of
 from watcher.journal import Journal, Row
 
 log = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ class Looker:
         if row.state == "done":
             if folder.settings.after == "keep":
                 self._handled.add(folder.index, source.key, source.identity)
-            elif not dispose_again(folder, source, self._troubles):
+            elif not put_away(folder, source, self._troubles):
                 self._scan_at_s[folder.index] = 0.0
             return False
         if row.state == "failed":

@@ -10,8 +10,6 @@ from pathlib import Path
 from watcher import config, imagefile, settle
 from watcher.backlog import Entry
 from watcher.clock import now_s, wall_s
-from watcher.course import Troubles
-from watcher.errors import SourceChanged, explain
 from watcher.folder import Folder
 from watcher.frame import Source, Wholeness
 from watcher.inbox import open_source
@@ -73,15 +71,3 @@ def gone(folders: Sequence[Folder], inbox: Path, rel: str) -> bool:
                 return False
             return not os.path.lexists(inbox / rel)
     return not os.path.lexists(inbox / rel) and inbox.is_dir()
-
-
-def dispose_again(folder: Folder, source: Source, troubles: Troubles) -> bool:
-    """Its map is durable, only the source could not be put away, or a kill came between. False: it has changed."""
-    try:
-        folder.dispose(source)
-        troubles.tell(str(source.path), None)
-    except SourceChanged:
-        return False
-    except OSError as error:
-        troubles.tell(str(source.path), "its map is done, but it cannot be moved away: {}. {}".format(*explain(error)))
-    return True
