@@ -121,6 +121,8 @@ def test_no_manager(desk: Desk) -> None:
     (desk.place / "no-bus").touch()
     said = desk("install", "--config", str(desk.life.file), code=ExitCode.UNAVAILABLE)
     assert "no manager of user services runs here" in said
+    assert "written:" in desk("install", code=69)
+    assert not list(desk.life.home.path.rglob("config.yaml"))  # what refuses leaves nothing behind
     assert "depth-watcher run" in said
 
 

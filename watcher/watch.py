@@ -122,6 +122,7 @@ class Watch:
         if why is None or self._observer is None:
             return None
         self.note = f"started anew at {stamp()}: {why}"
+        log.warning("watching was %s", self.note)
         return why
 
     def _complaint(self) -> str | None:

@@ -7,6 +7,10 @@ must not hold the runtime in memory.
 # ruff: noqa: E402
 from __future__ import annotations
 
+from watcher import early
+
+early.heed()  # what follows takes its time
+
 import gc
 
 gc.set_threshold(20_000, 20, 50)  # importing makes many objects and no garbage: 700 would look for some all the time

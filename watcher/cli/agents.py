@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from watcher.cli.endings import ConfigOption, printable, verb
-from watcher.errors import ConfigError, ExitCode, NoInput
+from watcher.errors import ConfigError, ExitCode, NoInput, WatcherError
 
 if TYPE_CHECKING:
     from watcher import config
@@ -46,7 +46,12 @@ def install(
     if file is None:
         _write_default(room.user_file())
     _warn(agent.guarded_folders(settings), agent.python_warning())
-    pid = agent.Agent(room.state_dir(settings)).install(fill)
+    try:
+        pid = agent.Agent(room.state_dir(settings)).install(fill)
+    except WatcherError:
+        if file is None and not agent.installed_file().exists():
+            room.user_file().unlink(missing_ok=True)  # refused: nothing is left behind
+        raise
     typer.echo(f"installed: {printable(str(agent.installed_file()))}")
     typer.echo(f"running as process {pid}, with {printable(str(fill.config))}")
     for folder in settings.folders:

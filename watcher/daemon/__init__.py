@@ -73,8 +73,8 @@ class Daemon:
         self._nap = Nap(now_s(), wall_s())
         self._service: Service | None = None
         self.network = Network(settings)
-        tell_of = self._troubles.tell
-        self.folders = tuple(Folder(i, each, self.network.name, tell_of) for i, each in enumerate(settings.folders))
+        name, say = self.network.name, self._troubles.tell
+        self.folders = tuple(Folder(i, folder, name, say) for i, folder in enumerate(settings.folders))
 
     # -- the life -------------------------------------------------------------------------------------------------
 
@@ -192,9 +192,7 @@ class Daemon:
         return stuck or self._rooms.intake.idle.is_set()
 
     def _check_watch(self) -> None:
-        why = None if self._once else self._watch.check()
-        if why:
-            log.warning("watching was started anew: %s", why)
+        if not self._once and self._watch.check():
             self._rooms.intake.rescan()
         self._teller.watch = self._watch.note
 

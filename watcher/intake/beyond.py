@@ -14,7 +14,7 @@ from watcher.frame import Source
 from watcher.inbox import Sighting
 from watcher.journal import Journal, Place
 
-_BATCH = 2000
+_BATCH = 10_000
 
 
 class Beyond:

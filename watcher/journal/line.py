@@ -28,7 +28,7 @@ class Line(Store):
     @patiently
     def line_up(self, places: Sequence[Place]) -> int:
         """Whoever stands in line already keeps the old place; returns how many are new."""
-        rows = [(*_who(place.inbox, place.key), os.fsencode(place.rel), place.arrival) for place in places]
+        rows = sorted((*_who(place.inbox, place.key), os.fsencode(place.rel), place.arrival) for place in places)
         with self._writing():
             return self._db.executemany("INSERT OR IGNORE INTO line VALUES (?, ?, ?, ?)", rows).rowcount
 

@@ -1,0 +1,34 @@
+"""A stop that comes before there is anything to stop."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+_CHILD = """
+import os, signal, sys
+sys.argv = ["depth-watcher", *{words}]
+from watcher import cli
+os.kill(os.getpid(), {number})
+"""
+
+
+def end_of(words: list[str], number: int) -> int:
+    program = _CHILD.format(words=words, number=int(number))
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60).returncode
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("verb", ["run", "once"])
+def test_a_stop_at_once(verb: str, number: int) -> None:
+    """A process that is asked to stop before it has begun to work has done what it was asked for: it ends with 0."""
+    assert end_of([verb], number) == 0
+
+
+def test_other_verbs() -> None:
+    """What only looks ends by the signal, as people expect of it."""
+    assert end_of(["status"], signal.SIGTERM) == -signal.SIGTERM
+    assert end_of([], signal.SIGTERM) == -signal.SIGTERM

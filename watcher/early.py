@@ -1,0 +1,24 @@
+"""Early: a stop that is asked for before the daemon listens is obeyed like any other, and is no crash.
+
+Imported before anything that takes time. Nothing is in hand yet, so there is nothing to put in order.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import types
+
+_LIVES = ("run", "once")  # the verbs that listen for a stop once they live
+
+
+def heed(arguments: list[str] = sys.argv) -> None:
+    """Until the daemon listens itself: SIGTERM, SIGINT and SIGHUP end ``run`` and ``once`` with 0."""
+    if arguments[1:2] and arguments[1] in _LIVES:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, _end)
+
+
+def _end(_number: int, _frame: types.FrameType | None) -> None:
+    os._exit(0)
