@@ -91,6 +91,7 @@ def test_names_of_every_kind(box: Inbox, name: str) -> None:
         ("a.download", "on the ignore list"),
         ("a.tmp", "on the ignore list"),
         ("a.filepart", "on the ignore list"),
+        ("_UNPACK_a.jpg", "on the ignore list"),
         ("a.jpg.icloud", "on the ignore list"),
         ("a.jpg.sb-1a2b3c4d-Xy12Zz", "on the ignore list"),
         ("~$a.jpg", "on the ignore list"),

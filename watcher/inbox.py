@@ -25,7 +25,7 @@ IGNORED = (
     *("icon\r", "thumbs.db", "desktop.ini", "@eadir", "~$*", "*~", "#*#", "network trash folder", "temporary items"),
     *("*.part", "*.partial", "*.crdownload", "*.download", "*.opdownload", "*.tmp", "*.temp", "*.filepart"),
     *("*.icloud", "*.sb-????????-??????", "*.aria2", "*.!ut", "*.textclipping", "*.webloc", "*.inetloc"),
-    "(a document being saved by *",
+    *("(a document being saved by *", "_unpack_*"),
 )
 # Folders that Finder shows as one thing; their insides are nobody's frames.
 PACKAGES = (
