@@ -68,6 +68,9 @@ def main() -> int:
     verb = words[0]
     calls = list(state["calls"]) if isinstance(state["calls"], list) else []
     calls.append(" ".join(sys.argv[1:]))
+    if words[-1].endswith(".path"):  # beside the agent: written down, and otherwise left alone
+        STATE.write_text(json.dumps({**state, "calls": calls}))
+        return 0
     if verb == "show":
         state["pid"] = pid if lives(pid) else 0
         found = unit_file(words[1]).exists()

@@ -15,7 +15,8 @@ import pytest
 from conftest import Home, RunCli, make_picture
 from living import Life
 
-from watcher.agent import plist, systemd
+from watcher import notices
+from watcher.agent import notifier, plist, systemd
 from watcher.agent_label import UNIT
 from watcher.errors import ExitCode, UsageError
 
@@ -168,3 +169,17 @@ def test_follow(home: Home, tmp_path: Path) -> None:
     assert tail.fresh() == []
     file.write_text("new\n")
     assert tail.fresh() == ["new"]
+
+
+def test_notification_helper(desk: Desk) -> None:
+    """With notify: true a path unit is enabled that starts a service; both are gone after uninstall."""
+    desk.life.settle(notify=True)
+    desk("install", "--config", str(desk.life.file))
+    path, job = (desk.unit.with_name(name) for name in (notifier.PATH_UNIT, notifier.SERVICE_UNIT))
+    assert f"DirectoryNotEmpty={desk.life.state / notices.FOLDER}\n" in path.read_text()
+    assert f" -m watcher notify --config {desk.life.file}\n" in job.read_text()
+    assert any(f"enable {path.name}" in call for call in desk.state["calls"])
+    desk("uninstall")
+    assert not path.exists()
+    assert not job.exists()
+    assert any(f"disable --now {path.name}" in call for call in desk.state["calls"])

@@ -9,8 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from watcher import config
-from watcher.agent import launchd, plist, protected, systemd
+from watcher import config, notices
+from watcher.agent import launchd, notifier, plist, protected, systemd
 from watcher.agent.asking import Tools, program
 from watcher.agent.origin import python_for_plist, python_warning
 from watcher.agent_label import LABEL, UNIT, plist_file, unit_file
@@ -21,6 +21,7 @@ __all__ = [
     "drift",
     "filling",
     "guarded_folders",
+    "helper_drift",
     "installed_config",
     "installed_file",
     "logs_of",
@@ -29,6 +30,7 @@ __all__ = [
     "python_for_plist",
     "python_warning",
     "rendered",
+    "show_notices",
     "words",
 ]
 
@@ -77,6 +79,20 @@ def drift(settings: config.Settings, config_file: Path | None) -> list[str]:
     return plist.drift(found, filling(settings, asked_for, background=calm))
 
 
+def helper_drift(settings: config.Settings, config_file: Path | None) -> list[str]:
+    """Which files of the notification helper are not as `install` would write them now, or should not be there."""
+    fill, helper = filling(settings, config_file or config.user_file()), _helper()
+    if fill.spool is None:
+        return [file.name for file in helper.files if file.exists()]
+    return [file.name for file, text in helper.texts(fill).items() if not plist.same(file, text)]
+
+
+def show_notices(settings: config.Settings) -> int:
+    """Show what the daemon has left to be told; returns how much was shown. Raises ``Unavailable``."""
+    found = notices.take(config.state_dir(settings) / notices.FOLDER)
+    return notifier.show(found, program("osascript" if _MAC else "notify-send"), mac=_MAC) if found else 0
+
+
 def os_build() -> str:
     """``macOS 15.5 (24F74)``; empty elsewhere. Read from a file: asking the system would start a process."""
     found = plist.read(Path("/System/Library/CoreServices/SystemVersion.plist")) or {}
@@ -90,9 +106,9 @@ def installed_file() -> Path:
 
 def filling(settings: config.Settings, config_file: Path, *, background: bool = False) -> plist.Filling:
     """What the agent runs, where it works and where launchd puts what natively written code says."""
-    return plist.Filling(
-        python_for_plist(), config_file.absolute(), config.state_dir(settings), logs_folder(), background
-    )
+    state_dir = config.state_dir(settings)
+    spool = state_dir / notices.FOLDER if settings.notify else None
+    return plist.Filling(python_for_plist(), config_file.absolute(), state_dir, logs_folder(), background, spool)
 
 
 def logs_folder() -> Path:
@@ -116,6 +132,7 @@ class Agent:
 
     def __init__(self, state_dir: Path) -> None:
         self._keeper = _keeper(state_dir)
+        self._helper = _helper()
 
     def install(self, fill: plist.Filling) -> int:
         """Create what has to be there, write the file, start the agent; returns its process number.
@@ -128,10 +145,27 @@ class Agent:
         fill.work.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _MAC:
             fill.logs.mkdir(mode=0o755, parents=True, exist_ok=True)
-        return self._keeper.install(data)
+        pid = self._keeper.install(data)
+        self._install_helper(fill)
+        return pid
+
+    def _install_helper(self, fill: plist.Filling) -> None:
+        """Last, and told apart: without it maps are made all the same."""
+        try:
+            if fill.spool is None:
+                self._remove_helper()
+                return
+            fill.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._helper.install(fill)
+        except Unavailable as error:
+            raise Unavailable(f"the agent runs, its notifications do not: {error.what}", error.remedy) from error
+
+    def _remove_helper(self) -> bool:
+        return any(file.exists() for file in self._helper.files) and self._helper.uninstall()
 
     def uninstall(self) -> bool:
-        return self._keeper.uninstall()
+        removed = self._remove_helper()
+        return self._keeper.uninstall() or removed
 
     def start(self) -> int:
         return self._keeper.start()
@@ -161,6 +195,13 @@ def _keeper(state_dir: Path) -> launchd.Launchd | systemd.Systemd:
     if _MAC:
         return launchd.Launchd(Tools(program("launchctl")), os.getuid(), installed_file(), state_dir)
     return systemd.Systemd(Tools(program("systemctl")), installed_file(), state_dir)
+
+
+def _helper() -> notifier.LaunchdHelper | notifier.SystemdHelper:
+    folder = installed_file().parent
+    if _MAC:
+        return notifier.LaunchdHelper(Tools(program("launchctl")), os.getuid(), folder)
+    return notifier.SystemdHelper(Tools(program("systemctl")), folder)
 
 
 def _words(keeper: launchd.Launchd | systemd.Systemd) -> str:

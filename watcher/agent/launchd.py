@@ -87,11 +87,12 @@ def _number(text: str) -> int | None:
 class Launchd:
     """The agent of one user. ``state_dir`` is where its daemon leaves its status."""
 
-    def __init__(self, tools: Tools, uid: int, file: Path, state_dir: Path) -> None:
+    def __init__(self, tools: Tools, uid: int, file: Path, state_dir: Path, *, label: str = LABEL) -> None:
         self.file = file
+        self._label = label
         self._tools = tools
         self._domain = f"gui/{uid}"
-        self._target = f"{self._domain}/{LABEL}"
+        self._target = f"{self._domain}/{label}"
         self._state_dir = state_dir
 
     # -- looking --------------------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ class Launchd:
     def disabled(self) -> bool:
         """Whether the user, or a program, has switched the agent off; that outlives every installation."""
         answer = self._tools.ask(["print-disabled", self._domain])
-        pattern = rf'"{re.escape(LABEL)}"\s*=>\s*(disabled|true)\b'
+        pattern = rf'"{re.escape(self._label)}"\s*=>\s*(disabled|true)\b'
         return answer.code == 0 and re.search(pattern, answer.out) is not None
 
     # -- doing ----------------------------------------------------------------------------------------------------
@@ -125,6 +126,17 @@ class Launchd:
             self._unload()
         plist.write(self.file, data)
         return self._load(job.pid)
+
+    def make_known(self, data: bytes) -> None:
+        """Write and load a job that launchd starts when there is something for it to do. Harmless to repeat."""
+        job = self.job()
+        if job.loaded and plist.same(self.file, data):
+            return
+        if job.loaded:
+            self._unload()
+        plist.write(self.file, data)
+        self._tools.ask(["enable", self._target])  # a refusal shows in what follows
+        self._bootstrap()
 
     def uninstall(self) -> bool:
         """Unload the agent and remove its file, and leave nothing switched off; False where there was nothing."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import plistlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from watcher import durable
+from watcher.agent.schema import Judge, absolute, environment, one_of, problems, program, umask, whole, within
 from watcher.agent_label import LABEL, PLIST
 from watcher.errors import CannotCreate, UsageError
 
@@ -23,19 +24,23 @@ _WORD = re.compile(r"@([A-Z]+)@")
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What the template leaves open; absolute paths. ``background``: cool and slow instead of full speed."""
+    """What the template leaves open; absolute paths. ``background``: cool and slow instead of full speed.
+
+    ``spool``: where the daemon leaves notices for the helper; ``None``: it leaves none.
+    """
 
     python: Path
     config: Path
     work: Path
     logs: Path
     background: bool = False
+    spool: Path | None = None
 
 
-def template() -> bytes:
-    """The shipped template. Raises ``CannotCreate`` where the installation is damaged."""
+def template(name: str = TEMPLATE) -> bytes:
+    """A shipped template. Raises ``CannotCreate`` where the installation is damaged."""
     package = Path(__file__).resolve().parents[1]
-    for place in (package / "data" / "launchd" / TEMPLATE, package.parent / "launchd" / TEMPLATE):
+    for place in (package / "data" / "launchd" / name, package.parent / "launchd" / name):
         if place.is_file():
             return place.read_bytes()
     raise CannotCreate("the shipped plist template is missing", "Install depth-watcher again.")
@@ -53,95 +58,44 @@ def render(filling: Filling) -> bytes:
         "WORK": str(filling.work),
         "LOGS": str(filling.logs),
     }
-    values = _filled(plistlib.loads(template()), words)
+    values = filled(plistlib.loads(template()), words)
     if filling.background:
         values["ProcessType"] = BACKGROUND
-    problems = check(values)
-    if problems:
-        raise UsageError(f"launchd would not take this agent: {'; '.join(problems)}", "Use other paths.")
+    if mistakes := check(values):
+        raise UsageError(f"launchd would not take this agent: {'; '.join(mistakes)}", "Use other paths.")
     return plistlib.dumps(values, sort_keys=False)
 
 
-def _filled(value: Any, words: Mapping[str, str]) -> Any:
+def filled(value: Any, words: Mapping[str, str]) -> Any:
+    """A parsed template with its words put in."""
     if isinstance(value, str):
         return _WORD.sub(lambda match: words[match[1]], value)
     if isinstance(value, list):
-        return [_filled(item, words) for item in value]
+        return [filled(item, words) for item in value]
     if isinstance(value, dict):
-        return {key: _filled(item, words) for key, item in value.items()}
+        return {key: filled(item, words) for key, item in value.items()}
     return value
 
 
 # -- the schema ---------------------------------------------------------------------------------------------------
-# launchd ignores keys that it does not know and values of a wrong type, without a word: a slip of the pen would only
-# be noticed as a Mac that behaves oddly. So what is not listed here is a mistake.
 
-
-def _absolute(value: Any) -> str:
-    if not isinstance(value, str) or not value.startswith("/"):
-        return "has to be an absolute path: launchd expands neither ~ nor variables"
-    return "holds a control character" if any(ord(char) < 32 or ord(char) == 127 for char in value) else ""
-
-
-def _one_of(*allowed: Any) -> Callable[[Any], str]:
-    def check_value(value: Any) -> str:
-        same = any(value == one and type(value) is type(one) for one in allowed)
-        return "" if same else f"has to be {' or '.join(map(repr, allowed))}"
-
-    return check_value
-
-
-def _whole(least: int, most: int) -> Callable[[Any], str]:
-    def check_value(value: Any) -> str:
-        good = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-        return "" if good else f"has to be a whole number from {least} to {most}"
-
-    return check_value
-
-
-def _program(value: Any) -> str:
-    if not isinstance(value, list) or len(value) < 2 or not all(isinstance(item, str) and item for item in value):
-        return "has to be a list of strings"
-    unfit = any(ord(char) < 32 or ord(char) == 127 for item in value for char in item)
-    return "holds a control character" if unfit else _absolute(value[0])
-
-
-def _environment(value: Any) -> str:
-    good = isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
-    return "" if good else "has to hold strings only: launchd drops anything else"
-
-
-def _umask(value: Any) -> str:
-    good = isinstance(value, str) and re.fullmatch(r"0[0-7]{2,3}", value)
-    return "" if good else "has to be an octal string such as '077'"
-
-
-def _within(**schema: Callable[[Any], str]) -> Callable[[Any], str]:
-    def check_value(value: Any) -> str:
-        if not isinstance(value, dict):
-            return "has to be a dictionary"
-        return "; ".join(_problems(value, schema))
-
-    return check_value
-
-
-SCHEMA: dict[str, Callable[[Any], str]] = {
-    "Label": _one_of(LABEL),
-    "ProgramArguments": _program,
-    "RunAtLoad": _one_of(True),
-    "KeepAlive": _within(SuccessfulExit=_one_of(False)),
-    "ThrottleInterval": _whole(10, 600),
-    "ExitTimeOut": _whole(10, 120),
-    "ProcessType": _one_of("Interactive", BACKGROUND),
-    "LimitLoadToSessionType": _one_of("Aqua"),
-    "MaterializeDatalessFiles": _one_of(True),
-    "WorkingDirectory": _absolute,
-    "StandardOutPath": _absolute,
-    "StandardErrorPath": _absolute,
-    "Umask": _umask,
-    "SoftResourceLimits": _within(NumberOfFiles=_whole(256, 10240)),
-    "HardResourceLimits": _within(NumberOfFiles=_whole(256, 10240)),
-    "EnvironmentVariables": _environment,
+SCHEMA: dict[str, Judge] = {
+    "Label": one_of(LABEL),
+    "ProgramArguments": program,
+    "RunAtLoad": one_of(True),
+    "KeepAlive": within(SuccessfulExit=one_of(False)),
+    "ThrottleInterval": whole(10, 600),
+    "ExitTimeOut": whole(10, 120),
+    "ProcessType": one_of("Interactive", BACKGROUND),
+    "LimitLoadToSessionType": one_of("Aqua"),
+    "MaterializeDatalessFiles": one_of(True),
+    "WorkingDirectory": absolute,
+    "StandardOutPath": absolute,
+    "StandardErrorPath": absolute,
+    "Umask": umask,
+    "SoftResourceLimits": within(NumberOfFiles=whole(256, 10240)),
+    "HardResourceLimits": within(NumberOfFiles=whole(256, 10240)),
+    "EnvironmentVariables": environment,
 }
 
 
@@ -149,16 +103,7 @@ def check(values: Any) -> list[str]:
     """One line for each mistake; empty for a plist that launchd would take as it is meant."""
     if not isinstance(values, dict):
         return ["it is no dictionary"]
-    return list(_problems(values, SCHEMA))
-
-
-def _problems(values: Mapping[str, Any], schema: Mapping[str, Callable[[Any], str]]) -> list[str]:
-    found = [f"{key}: no such key is used here" for key in values if key not in schema]
-    found += [f"{key}: is missing" for key in schema if key not in values]
-    for key, judge in schema.items():
-        if key in values and (why := judge(values[key])):
-            found.append(f"{key}: {why}")
-    return found
+    return problems(values, SCHEMA)
 
 
 # -- the file -----------------------------------------------------------------------------------------------------

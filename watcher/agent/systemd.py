@@ -44,8 +44,8 @@ def render(filling: Filling) -> bytes:
     """The unit. Raises ``UsageError`` for a path that a unit cannot hold."""
     words = [str(filling.python), "-m", "watcher", "run", "--config", str(filling.config)]
     text = _UNIT_TEXT.format(
-        command=" ".join(_quoted(word) for word in words),
-        work=_plain(str(filling.work)),
+        command=" ".join(quoted_word(word) for word in words),
+        work=plain(str(filling.work)),
         permanent=_PERMANENT,
         stop_s=EXIT_TIMEOUT_S,
         calm="Nice=10\nIOSchedulingClass=idle\n" if filling.background else "",
@@ -53,15 +53,16 @@ def render(filling: Filling) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """A path for a unit: % doubled, which systemd would expand. Raises ``UsageError`` for control characters."""
     if any(ord(char) < 32 or ord(char) == 127 for char in text):
         raise UsageError(f"a unit cannot hold the path {text!r}", "Use a path without control characters.")
     return text.replace("%", "%%")
 
 
-def _quoted(word: str) -> str:
+def quoted_word(word: str) -> str:
     """One word of ExecStart: quotes, and % and $ doubled, which systemd would expand."""
-    text = _plain(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+    text = plain(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
     return f'"{text}"' if text != word or " " in text or "'" in text else text
 
 
@@ -155,19 +156,7 @@ class Systemd:
             raise Unavailable("the agent is not installed", "`depth-watcher install` does that.")
 
     def _ask(self, *words: str) -> Answer:
-        answer = self._tools.ask(["--user", "--no-pager", *words])
-        if answer.code == 0:
-            return answer
-        if "bus" in answer.said.lower() or "not been booted" in answer.said.lower():
-            raise Unavailable(
-                f"no manager of user services runs here ({answer.said})",
-                "Log in so that systemd serves you (`loginctl enable-linger` for a server), or keep "
-                "`depth-watcher run` open.",
-            )
-        raise Unavailable(
-            f"systemctl {words[0]} ended with {answer.code}: {answer.said or 'no word'}",
-            f"`systemctl --user status {UNIT}` and `journalctl --user -u {UNIT}` say more.",
-        )
+        return ask(self._tools, *words)
 
     def _await_running(self, before: int | None) -> int:
         found: list[int] = []
@@ -192,3 +181,20 @@ class Systemd:
             else f"the agent does not stay: it ended with {unit.code} after {unit.restarts} restarts"
         )
         return Unavailable(what, f"`journalctl --user -u {UNIT} -n 20` shows why.")
+
+
+def ask(tools: Tools, *words: str) -> Answer:
+    """Ask systemctl for this user. Raises ``Unavailable`` for every refusal, in words."""
+    answer = tools.ask(["--user", "--no-pager", *words])
+    if answer.code == 0:
+        return answer
+    if "bus" in answer.said.lower() or "not been booted" in answer.said.lower():
+        raise Unavailable(
+            f"no manager of user services runs here ({answer.said})",
+            "Log in so that systemd serves you (`loginctl enable-linger` for a server), or keep "
+            "`depth-watcher run` open.",
+        )
+    raise Unavailable(
+        f"systemctl {words[0]} ended with {answer.code}: {answer.said or 'no word'}",
+        f"`systemctl --user status {UNIT}` and `journalctl --user -u {UNIT}` say more.",
+    )

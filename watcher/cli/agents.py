@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
     for function in (install, uninstall, start, stop, restart):
         app.command(epilog=f"Example: depth-watcher {function.__name__}")(function)
     app.command(epilog="Example: depth-watcher logs -f")(logs)
+    app.command(hidden=True)(notify)
 
 
 @verb
@@ -132,6 +133,15 @@ def _settings(given: Path | None) -> config.Settings:
         if given is not None:
             raise
         return room.Settings()
+
+
+@verb
+def notify(config: ConfigOption = None) -> int:
+    """Show what the daemon has left to be told, and remove it. The system starts this by itself: notify: true."""
+    from watcher import agent
+
+    agent.show_notices(_settings(config))
+    return ExitCode.DONE
 
 
 @verb

@@ -258,6 +258,10 @@ class Settings(Section):
     limits: Limits = Field(default_factory=lambda: Limits(), description="Where patience ends.")
     log: Log = Field(default_factory=lambda: Log(), description="What is told, and where.")
     api: Api = Field(default_factory=lambda: Api(), description="The local service.")
+    notify: bool = Field(
+        default=False,
+        description="Notifications when a batch has ended or pictures failed; `install` adds a helper that shows them.",
+    )
     state_dir: AnyPath | None = Field(
         default=None,
         description="Folder of journal, lock and caches; null: the user's data folder.",

@@ -14,10 +14,12 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from watcher import __version__, config, cores, durable, memory, recovery, status, volume
+from watcher import __version__, config, cores, durable, memory, notices, recovery, status, volume
 from watcher.clock import now_s, stamp, wall_s
 from watcher.course import Course, Troubles
 from watcher.daemon.beginning import Access
+from watcher.daemon.ending import stop_threads
+from watcher.daemon.heralding import Herald
 from watcher.daemon.limits import Hand, MemoryGuard, Nap, hands
 from watcher.daemon.telling import HEARTBEAT_S, Condition, Rooms, Tally, Teller
 from watcher.daemon.waking import Bell
@@ -101,6 +103,8 @@ class Daemon:
             inboxes = tuple(str(folder.settings.inbox) for folder in self.folders)
             self._teller = Teller(self.state_dir, self._rooms, self.network, journal, inboxes=inboxes)
             self._teller.tell = self._tell
+            spool = self.state_dir / notices.FOLDER if self.settings.notify and not self._once else None
+            self._herald = Herald(spool, self.tally, lambda: [row.rel for row in journal.last_failures(1)])
             self._start()
             self._open_service()
             self._wait()
@@ -179,7 +183,8 @@ class Daemon:
             if self._bell.asked:
                 self._bell.asked = False
                 self._teller.say(self._condition())
-            pause_s = min(self._teller.show(self._condition()), self._check_limits())
+            herald_s = self._herald.look(now_s(), idle=self._rooms.intake.idle.is_set())
+            pause_s = min(self._teller.show(self._condition()), self._check_limits(), herald_s)
             if self._bell.wait(pause_s):
                 self._quiet_since_s = now_s()
 
@@ -245,7 +250,7 @@ class Daemon:
         failure = self._rooms.failure()
         stuck = bool(self._troubles.lines())
         self._teller.show(Condition("stopping"), now=True)
-        ended = self._stop_threads(now_s() + STOP_BUDGET_S)
+        ended = stop_threads(self._watch, self._service, self._rooms, now_s() + STOP_BUDGET_S)
         guilty, why = self._rooms.guilty(self.settings.limits, overgrown=bool(self._overgrown) and not ended)
         left = recovery.give_back(journal, guilty)
         if guilty is not None:
@@ -265,29 +270,6 @@ class Daemon:
         if isinstance(failure, WatcherError):
             raise failure
         return code
-
-    def _stop_threads(self, until_s: float) -> bool:
-        def left_s() -> float:
-            return max(0.0, until_s - now_s())
-
-        rooms = self._rooms
-        self._watch.stop()
-        if self._service is not None and not self._service.stop(now_s() + left_s() / 2):
-            log.warning("the local service did not end in time")
-        rooms.loader.stopping.set()
-        rooms.finisher.stopping.set()
-        rooms.engine.give_up_waiting()
-        rooms.intake.stop()
-        if not rooms.intake.join(left_s()):
-            return False
-        rooms.intake.work.close()
-        if not rooms.loader.join(left_s()):
-            return False
-        rooms.loader.ready.close()
-        if not rooms.engine.join(left_s()):
-            return False
-        rooms.engine.raw.close()
-        return rooms.finisher.join(left_s())
 
     def _exit_code(self, failure: BaseException | None, *, stuck: bool) -> int:
         if isinstance(failure, WatcherError):

@@ -23,6 +23,7 @@ def service(settings: config.Settings, config_file: Path | None, said: str) -> I
         yield Finding("agent-file", "agent's file", "warning", found, "The agent runs as its file says.", remedy)
     if warning := agent.python_warning():
         yield Finding("agent-python", "agent's Python", "warning", warning, "The agent would not start again.", warning)
+    yield _notifications(settings, config_file)
     yield from _logs(settings)
     yield from _crashes()
 
@@ -36,6 +37,18 @@ def _agent(said: str) -> Finding:
         return Finding("agent", "agent", "problem", said, why, remedy)
     state: State = "warning" if "no process" in said or "not loaded" in said or "cannot be asked" in said else "ok"
     return Finding("agent", "agent", state, said, why, "" if state == "ok" else "`depth-watcher start` starts it.")
+
+
+def _notifications(settings: config.Settings, config_file: Path | None) -> Finding:
+    why = "The daemon starts no program, so a helper of the system has to show them."
+    changed = agent.helper_drift(settings, config_file)
+    if not changed:
+        found = "shown by a helper" if settings.notify else "off"
+        return Finding("notifications", "notifications", "ok", found, why)
+    found = f"{', '.join(changed)}: not as notify: {str(settings.notify).lower()} wants it"
+    return Finding(
+        "notifications", "notifications", "warning", found, why, "`depth-watcher install` brings it in order."
+    )
 
 
 def _logs(settings: config.Settings) -> Iterator[Finding]:
