@@ -127,8 +127,11 @@ wheels: $(VENV)/.made
 	for machine in aarch64-apple-darwin x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do \
 	MACOSX_DEPLOYMENT_TARGET=14.0 $(BIN)/uv pip install --quiet --dry-run --only-binary :all: --require-hashes \
 	--python-platform $$machine --python-version $$python --target build/none -r requirements.lock || exit 1; \
-	echo "wheels for Python $$python on $$machine"; done; done; rm -rf build/none
+	echo "wheels for Python $$python on $$machine"; done; done
+	@MACOSX_DEPLOYMENT_TARGET=14.0 $(BIN)/uv pip install --quiet --dry-run --only-binary :all: --require-hashes \
+	--python-platform aarch64-apple-darwin --python-version 3.11 --target build/none -r requirements-silicon.lock
+	@echo "wheels for Python 3.11 on aarch64-apple-darwin, with onnxruntime-silicon"; rm -rf build/none
 
 clean:
-	rm -rf $(VENV) .demo examples/outbox build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-old .demo examples/outbox build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

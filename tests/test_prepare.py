@@ -8,15 +8,22 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from watcher import catalog
 from watcher.catalog import Model, Spec, digest
 from watcher.errors import ModelError
+from watcher.prepare import forecast as forecasting
 from watcher.prepare import prepare
 from watcher.prepare.forecast import forecast, opset
-from watcher.session import Options, open_session
+from watcher.session import Options, dialect, open_session
+
+needs_operator_list = pytest.mark.skipif(
+    dialect.version_of(onnxruntime.__version__) < (1, 20),
+    reason=f"onnxruntime {onnxruntime.__version__} carries no list of CoreML's operators, so nothing can be foretold",
+)
 
 
 class Builder:
@@ -88,6 +95,7 @@ def midas(tmp_path: Path) -> Model:
     return Model(Spec("midas", path.name, input_px=(128, 128)), path, digest(path))
 
 
+@needs_operator_list
 def test_the_starter_falls_to_one_partition(tmp_path: Path) -> None:
     """Of the embedded network CoreML takes every node, in one piece, and not a digit changes."""
     done = prepare(catalog.find("starter", tmp_path), tmp_path)
@@ -96,6 +104,7 @@ def test_the_starter_falls_to_one_partition(tmp_path: Path) -> None:
     assert done.largest_difference < 1e-5
 
 
+@needs_operator_list
 def test_midas_falls_to_one_partition(midas: Model, tmp_path: Path) -> None:
     """Five asymmetric resizes with computed scales at opset 10 become one graph that CoreML takes whole."""
     kept = midas.path.read_bytes()
@@ -110,6 +119,7 @@ def test_midas_falls_to_one_partition(midas: Model, tmp_path: Path) -> None:
     assert midas.path.read_bytes() == kept
 
 
+@needs_operator_list
 def test_trained_resizes_are_another_map(midas: Model, tmp_path: Path) -> None:
     """The trained semantics change the map, not the weights; four blocks align corners, the head takes half pixels."""
     done = prepare(midas, tmp_path, "trained")
@@ -133,6 +143,7 @@ def test_trained_is_only_for_midas_small(tmp_path: Path) -> None:
     assert not (tmp_path / "prepared").exists()
 
 
+@needs_operator_list
 def test_open_sizes_are_closed(tmp_path: Path) -> None:
     """A graph that leaves its sides open is fixed at the size that the catalogue knows."""
     path = Builder(8, "side").build(tmp_path / "open.onnx")
@@ -143,6 +154,7 @@ def test_open_sizes_are_closed(tmp_path: Path) -> None:
         assert (session.shape.height_px, session.shape.width_px, session.shape.fixed) == (64, 64, True)
 
 
+@needs_operator_list
 def test_the_record_says_what_it_came_from(midas: Model, tmp_path: Path) -> None:
     """A prepared graph is found by the content of its original, and only while it is whole."""
     assert catalog.prepared(midas, tmp_path, "static") is None
@@ -160,8 +172,17 @@ def test_the_record_says_what_it_came_from(midas: Model, tmp_path: Path) -> None
     assert catalog.prepared(midas, tmp_path, "static") is None
 
 
+@needs_operator_list
 def test_a_resize_by_open_scales_is_no_partition(midas: Model) -> None:
     """The forecast does not believe the tool's list alone: Resize before opset 11 stays on the CPU."""
     found = forecast(onnx.load(midas.path))
     assert found.supported < found.nodes
     assert "Resize" in str(found)
+
+
+def test_a_runtime_without_the_list(monkeypatch: pytest.MonkeyPatch, midas: Model, tmp_path: Path) -> None:
+    """onnxruntime-silicon carries no list of CoreML's operators: it is said in words, and nothing is left behind."""
+    monkeypatch.setattr(forecasting, "_MLPROGRAM", "none.md")
+    with pytest.raises(ModelError, match="too old to say"):
+        prepare(midas, tmp_path / "models")
+    assert not (tmp_path / "models").exists()
