@@ -44,7 +44,7 @@ def test_a_fresh_machine(run_cli: RunCli, home: Home) -> None:
     assert {finding["state"] for finding in findings.values()} == {"ok", "warning"}
     assert findings["model"]["state"] == "warning"  # the starter is said to be one
     assert " ms on cpu" in findings["inference"]["found"]
-    assert "partition" in findings["graph"]["found"]
+    assert "partition" in findings["graph"]["found"] or "too old to say" in findings["graph"]["found"]
     assert sorted(home.path.rglob("*")) == before
 
 

@@ -176,8 +176,9 @@ _EXPLAINED: dict[int, tuple[str, str]] = {
     errno.EACCES: ("permission is missing", "Check the owner and the mode of the folder."),
     errno.EDEADLK: (
         "the file is in iCloud and has not been downloaded",
-        "Open it once in Finder, or keep it downloaded.",
+        "Finder: Keep Downloaded brings it in; or set watch.fetch_dataless: true.",
     ),
+    errno.EINPROGRESS: ("the file is being fetched from iCloud", "It is done when it is here."),
     errno.EBUSY: ("the file or volume is busy", "It is tried again by itself."),
     errno.ESTALE: ("the network volume lost the file handle", "It is tried again when the volume is back."),
     errno.ENOSPC: (

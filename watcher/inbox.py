@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -33,7 +33,7 @@ PACKAGES = (
     *(".rtfd", ".pages", ".numbers", ".key", ".bundle", ".framework", ".download", ".logicx", ".band"),
 )
 _GONE = (errno.ENOENT, errno.ENOTDIR)
-_DATALESS = 0x40000000  # SF_DATALESS: an iCloud placeholder; opening it would start a download
+_DATALESS = 0x40000000  # SF_DATALESS, chflags(2)
 _FINDER_BUSY_BEFORE_S = 631152000  # 1990: Finder dates a file that it is still copying decades back
 
 
@@ -63,6 +63,7 @@ class Inbox:
         self.folder = folder
         self.anchor = Anchor(folder)
         self.recursive = recursive
+        self.on_dataless: Callable[[Path], bool] = lambda path: False  # whether somebody brings it in
         self._ignored = re.compile("|".join(fnmatch.translate(_comparable(pattern)) for pattern in (*IGNORED, *ignore)))
         self._folds: bool | None = None
         self._root: tuple[tuple[int, int], Path] | None = None
@@ -162,8 +163,9 @@ class Inbox:
             return Sighting(rel, passed="on the ignore list")
         if not stat.S_ISREG(state.st_mode):
             return Sighting(rel, passed="not a regular file")
-        if getattr(state, "st_flags", 0) & _DATALESS:
-            return Sighting(rel, trouble=OSError(errno.EDEADLK, "not downloaded from iCloud", str(root / rel)))
+        if is_dataless(state):
+            code = errno.EINPROGRESS if self.on_dataless(root / rel) else errno.EDEADLK
+            return Sighting(rel, trouble=OSError(code, "not downloaded from iCloud", str(root / rel)))
         birth_s = getattr(state, "st_birthtime", None)
         copying = birth_s is not None and birth_s < _FINDER_BUSY_BEFORE_S
         return Sighting(rel, Source(self.folder, rel, self._key(root, rel), identity_of(state)), copying)
@@ -254,6 +256,11 @@ class Inbox:
                 rename_new(target, source.path)
             raise SourceChanged(f"{source.rel} was replaced while it was put aside", "It is done again.")
         return target
+
+
+def is_dataless(state: os.stat_result) -> bool:
+    """Whether only the name is here, and the content in iCloud: reading a byte would download it."""
+    return bool(getattr(state, "st_flags", 0) & _DATALESS)
 
 
 def identity_of(state: os.stat_result) -> Identity:

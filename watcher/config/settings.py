@@ -89,6 +89,9 @@ class Watch(Section):
         le=604800,
         description="Seconds that a truncated file which no longer changes waits before it counts as failed.",
     )
+    fetch_dataless: bool = Field(
+        default=False, description="Bring in files that are only in iCloud, one at a time; false: they are left there."
+    )
     shot_settle_s: float = Field(
         default=10.0,
         ge=0,

@@ -25,6 +25,7 @@ from watcher.daemon.telling import HEARTBEAT_S, Condition, Rooms, Tally, Teller
 from watcher.daemon.waking import Bell
 from watcher.engine import Engine
 from watcher.errors import ExitCode, WatcherError
+from watcher.fetching import Fetcher
 from watcher.finisher import Finisher
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome
@@ -124,7 +125,10 @@ class Daemon:
             Loader(course, limits, threads=loaders),
             Engine(self.network.open, self.network.plan),
             Finisher(course, lambda: self.network.about(rooms.engine.report), threads=finishers),
+            Fetcher(self._troubles.tell, lambda path: rooms.intake.hint(path), on=self.settings.watch.fetch_dataless),
         )
+        for folder in self.folders:
+            folder.inbox.on_dataless = rooms.fetcher.want
         roots = [Root(f.settings.inbox, f.settings.recursive) for f in self.folders if f.index not in polled]
         rooms.intake.on_change = self._bell.ring
         self._watch = Watch([] if self._once else roots, rooms.intake.hint)
@@ -144,6 +148,7 @@ class Daemon:
         rooms.loader.start(rooms.intake.work, rooms.engine.plan)
         rooms.finisher.start(rooms.engine.raw)
         rooms.intake.start(held=True)
+        rooms.fetcher.start()
         self._watch.start()
         self._teller.show(self._condition(), now=True)
         log.info("depth-watcher %s started, process %d", __version__, os.getpid())
@@ -178,6 +183,7 @@ class Daemon:
             self._check_memory()
             self._check_journal()
             self._check_sleep()
+            self._rooms.fetcher.look()
             if not self._once:
                 self._access.look()
             if self._bell.asked:
@@ -191,7 +197,7 @@ class Daemon:
     def _over(self) -> bool:
         if self._bell.stopped or self._overgrown or self._lost or self._rooms.failure() is not None:
             return True
-        if not self._once:
+        if not self._once or self._rooms.fetcher.busy:
             return False
         stuck = now_s() - self._quiet_since_s > _ONCE_STUCK_S and bool(self._troubles.lines())
         return stuck or self._rooms.intake.idle.is_set()

@@ -15,13 +15,13 @@ from typing import Any
 
 from watcher.clock import now_s
 from watcher.errors import explain
+from watcher.inbox import is_dataless
 
 log = logging.getLogger(__name__)
 
 _FILES = 4096
 _STDERR_BYTES = 1_000_000
 _AGAIN_S = 30.0
-_DATALESS = 0x40000000  # SF_DATALESS: opening it would start a download
 _STARTS_A_PROCESS = frozenset(
     {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "os.exec", "pty.spawn"}
 )
@@ -111,4 +111,4 @@ def refusal(inbox: Path) -> OSError | None:
 def _is_readable(entry: os.DirEntry[str]) -> bool:
     if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
         return False
-    return not getattr(entry.stat(follow_symlinks=False), "st_flags", 0) & _DATALESS
+    return not is_dataless(entry.stat(follow_symlinks=False))

@@ -28,6 +28,8 @@ def stop_threads(watch: Watch, service: Service | None, rooms: Rooms, until_s: f
     rooms.finisher.stopping.set()
     rooms.engine.give_up_waiting()
     rooms.intake.stop()
+    if not rooms.fetcher.stop(0.2):
+        log.warning("a file is still coming from iCloud; it is left to the system")
     if not rooms.intake.join(left_s()):
         return False
     rooms.intake.work.close()

@@ -17,6 +17,7 @@ from watcher.daemon.limits import hands
 from watcher.effort import Effort, Gauge
 from watcher.engine import Engine
 from watcher.errors import VolumeTrouble
+from watcher.fetching import Fetcher
 from watcher.finisher import Finisher
 from watcher.frame import Frame, Outcome
 from watcher.handover import Handover
@@ -38,6 +39,7 @@ class Rooms:
     loader: Loader
     engine: Engine
     finisher: Finisher
+    fetcher: Fetcher
 
     def failure(self) -> BaseException | None:
         """What ended one of them."""

@@ -15,6 +15,7 @@ from watcher.agent import protected
 from watcher.config import Folder
 from watcher.doctor.finding import Finding, State
 from watcher.errors import explain, explained
+from watcher.inbox import is_dataless
 
 _MAC: bool = sys.platform == "darwin"
 _LITTLE_BYTES = 1 << 30
@@ -96,7 +97,7 @@ def _inbox(settings: Folder) -> Told:
         _write_probe(inbox)
         return "ok", f"{inbox} (is made at the first start)", ""
     with os.scandir(inbox) as entries:
-        first = next((entry for entry in entries if entry.is_file(follow_symlinks=False)), None)
+        first = next((entry for entry in entries if _is_here(entry)), None)
     if first is not None:
         with open(first.path, "rb") as file:
             file.read(1)
@@ -104,6 +105,11 @@ def _inbox(settings: Folder) -> Told:
         remedy = "Give this user the right to write there, or set after: keep."
         return "problem", f"{inbox} can be read, but pictures cannot be taken out of it", remedy
     return "ok", str(inbox), ""
+
+
+def _is_here(entry: os.DirEntry[str]) -> bool:
+    """A file whose bytes are on this machine: opening one that is only in iCloud would download it."""
+    return entry.is_file(follow_symlinks=False) and not is_dataless(entry.stat(follow_symlinks=False))
 
 
 def _writable(folder: Path) -> Told:
