@@ -49,7 +49,7 @@ def check(data: bytes, shape: Shape, interval: int) -> int:
     """How many scans there are, ``data`` being all from the first one on; ``interval`` as the header left it.
 
     Raises ``Truncated`` where a component, or the finer bits of a progressive picture, have no scan (T.81 G.1.1.1), and
-    ``Corrupt`` where a scan has fewer restart markers than its size asks for (E.1.4; decoders paint that gray), or where
+    ``Corrupt`` where a scan has fewer restart markers than its size asks for (E.1.4; decoders paint that gray), or if
     there are so many scans or markers that they can only be meant to keep a decoder busy.
     """
     found = list(islice(_scans(data, interval), _MOST_SCANS + 1))
