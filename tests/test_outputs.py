@@ -12,7 +12,7 @@ import numpy as np
 import OpenEXR  # type: ignore[import-not-found]
 import pytest
 import tifffile
-from conftest import RunCli
+from conftest import RunCli, make_picture
 from PIL import Image
 
 from watcher import depth, inspection
@@ -214,3 +214,35 @@ def test_the_verb(tmp_path: Path, run_cli: RunCli) -> None:
     assert "model_sha256" in run_cli("inspect", path).stdout
     assert run_cli("inspect", tmp_path / "no.png").returncode == 66
     assert np.array_equal(read_map(path), by_somebody_else(path.read_bytes(), ".png"))
+
+
+def test_a_map_is_found_in_the_outboxes(tmp_path: Path, run_cli: RunCli) -> None:
+    """`inspect NAME` needs no path where an outbox of the settings has it; a file that is here wins; 66 for none."""
+    config, out, here = tmp_path / "c.yaml", tmp_path / "out", tmp_path / "here"
+    config.write_text(f"folders: [{{inbox: '{tmp_path / 'in'}', outbox: '{out}'}}]\n")
+    (out / "take").mkdir(parents=True)
+    here.mkdir()
+    (out / "take" / "a_depth.png").write_bytes(made(a_raw(raw_depth()))[".png"])
+    told = run_cli("inspect", "take/a_depth.png", "--json", "--config", config, cwd=here)
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["facts"]["near"] == "white"
+    assert run_cli("inspect", "take/b_depth.png", "--config", config, cwd=here).returncode == 66
+    (here / "take").mkdir()
+    (here / "take" / "a_depth.png").write_bytes(made(a_raw(raw_depth()), near="black")[".png"])
+    told = run_cli("inspect", "take/a_depth.png", "--json", "--config", config, cwd=here)
+    assert json.loads(told.stdout)["facts"]["near"] == "black"
+
+
+@pytest.mark.parametrize("mode", ["shot", "shot-live"])
+def test_single_maps_know_no_shots_and_say_so(tmp_path: Path, run_cli: RunCli, mode: str) -> None:
+    """`depth` with a range of shots is no silent `frame`: a note on stderr, and `range_note` in the map."""
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        f"folders: [{{inbox: '{tmp_path / 'in'}', output: {{range: {mode}}}}}]\nmodel: {{name: starter}}\n"
+    )
+    picture = make_picture(tmp_path / "a_0001.png")
+    done = run_cli("depth", picture, "--config", config)
+    assert done.returncode == 0, done.stderr
+    assert f"note: range: {mode} is for shots" in done.stderr
+    facts = inspection.examine(tmp_path / "a_0001_depth.png").facts
+    assert (facts["range"], facts["range_note"]) == ("frame", "it belongs to no shot")

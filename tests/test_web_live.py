@@ -25,6 +25,8 @@ from living import Life
 from serving import ask, free_port, listens, photo, served
 from waiting import until
 
+from watcher import imagefile
+
 JPEG = "image/jpeg"
 
 
@@ -51,6 +53,19 @@ def test_a_sent_picture_gives_the_map_of_the_folder(life: Life) -> None:
     assert sent.dtype == np.uint16
     assert dropped is not None
     assert np.array_equal(sent, dropped)
+
+
+@pytest.mark.parametrize(("own", "told"), [("shot", "frame"), ({"percentile": [2, 98]}, "percentile 2 98")])
+def test_a_sent_picture_has_the_range_of_the_folder(life: Life, own: object, told: str) -> None:
+    """Percentiles hold for sent pictures, too; the range of a shot cannot, and the map says why."""
+    with served(life, folder={"output": {"range": own}}) as port:
+        status, _, body = ask(port, "POST", "/predict?name=a_0001.jpg", photo(life))
+    assert status == 200, body
+    (life.place / "sent.png").write_bytes(body)
+    facts = imagefile.read_facts(life.place / "sent.png")
+    assert facts is not None
+    assert facts["range"] == told
+    assert facts.get("range_note") == ("it belongs to no shot" if own == "shot" else None)
 
 
 def test_what_is_sent_leaves_nothing(life: Life) -> None:

@@ -21,6 +21,7 @@ class Results:
     done: list[Path] = field(default_factory=list)
     failed: list[tuple[Path, str]] = field(default_factory=list)
     notice: str = ""
+    remarks: list[str] = field(default_factory=list)
 
 
 def make(
@@ -40,6 +41,10 @@ def make(
             raise NoInput(f"{file} {what}", "Name picture files; for whole folders there is `depth-watcher once`.")
     network = Network(settings)
     results = Results(notice=network.notice)
+    if str(wanted := settings.folders[0].output.range).startswith("shot"):
+        results.remarks.append(
+            f"range: {wanted} is for shots in an inbox; here each map has the range of its own frame"
+        )
     with network.open() as session:
         plan = network.plan(session.shape)
         about = network.about(session.report)

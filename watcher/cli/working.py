@@ -141,8 +141,8 @@ def depth(
             typer.echo(f"error: {printable(str(file))}: {error}", err=True)
 
     results = oneoff.make(settings, files, outdir, tell)
-    if results.notice:
-        typer.echo(f"note: {results.notice}", err=True)
+    for remark in filter(None, [results.notice, *results.remarks]):
+        typer.echo(f"note: {remark}", err=True)
     return ExitCode.SOME_FAILED if results.failed else ExitCode.DONE
 
 

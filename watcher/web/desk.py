@@ -167,10 +167,12 @@ class Desk:
         return max(1, min(60, math.ceil(each_s / 2)))
 
     def _wishes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """What was asked for, on top of what the first folder writes: the same picture gives the same map."""
+        """What was asked for, on top of what the first folder writes: the same picture gives the same map.
+
+        A picture that is sent belongs to no shot, so the ranges of shots become its frame's, and its facts say why.
+        """
         own = self._settings.folders[0].output
-        fixed = own.range if isinstance(own.range, tuple) else "frame"
-        wishes: dict[str, Any] = {"format": "png16", "near": own.near, "size": own.size, "range": fixed}
+        wishes: dict[str, Any] = {"format": "png16", "near": own.near, "size": own.size, "range": own.range}
         wishes.update({key: facts[key] for key in wishes if facts.get(key) is not None})
         if isinstance(wishes["range"], list):
             wishes["range"] = tuple(wishes["range"])
