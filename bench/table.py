@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.rows import Found
 
-BEGIN, END = "<!-- {} begin: written by `make bench` -->", "<!-- {} end -->"
+BEGIN, END = "<!-- {} begin: written by `{}` -->", "<!-- {} end -->"
 _LIBRARIES = ("onnxruntime", "opencv-python-headless", "opencv-python", "numpy", "pillow", "isal", "watchdog")
 
 
@@ -81,9 +81,9 @@ def _versions() -> list[str]:
     return found
 
 
-def put(page: Path, name: str, text: str) -> None:
+def put(page: Path, name: str, text: str, by: str = "make bench") -> None:
     """Put ``text`` between the two marks of ``name``; everything else on the page stays."""
-    begin, end = BEGIN.format(name), END.format(name)
+    begin, end = BEGIN.format(name, by), END.format(name)
     before, _, rest = page.read_text(encoding="utf-8").partition(begin)
     after = rest.partition(end)[2]
     page.write_text(f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}", encoding="utf-8")

@@ -100,7 +100,7 @@ def test_the_table_marks_what_is_short() -> None:
 def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
     """Measuring again replaces the table and nothing else of the page."""
     page = tmp_path / "performance.md"
-    page.write_text(f"before\n{table.BEGIN.format('table')}\nold\n{table.END.format('table')}\nafter\n")
+    page.write_text(f"before\n{table.BEGIN.format('table', 'make bench')}\nold\n{table.END.format('table')}\nafter\n")
     for _ in range(2):
         table.put(page, "table", table.rendered([Found(ROWS[0], [1.0])]))
     text = page.read_text()
@@ -114,7 +114,7 @@ def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
 def test_the_page_has_places_for_what_is_measured(name: str) -> None:
     """docs/performance.md holds the marks that the benchmark writes between."""
     text = (PROJECT / "docs" / "performance.md").read_text(encoding="utf-8")
-    assert text.count(table.BEGIN.format(name)) == text.count(table.END.format(name)) == 1
+    assert text.count(table.BEGIN.format(name, "make bench")) == text.count(table.END.format(name)) == 1
 
 
 def test_the_charts_are_well_formed() -> None:
