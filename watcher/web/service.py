@@ -11,20 +11,18 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from waitress.server import create_server
-
 from watcher import config
 from watcher.clock import now_s
 from watcher.web.app import make_app
 from watcher.web.desk import Desk, Entrance
+from watcher.web.listening import Bounds, listen
 from watcher.web.near import SocketServer
 from watcher.web.token import Token
 
 log = logging.getLogger(__name__)
 
 _BEYOND_BACKLOG = 24  # threads for what is in work, the streams, and for saying no
-_HEADER_BYTES = 16_384
-_SILENT_S = 20  # a connection on which nothing moves for so long is closed
+_CONNECTIONS_MORE = 64  # those that wait for a thread, or for nothing
 _FORM_BYTES = 100_000
 
 
@@ -38,22 +36,9 @@ class Service:
         token = Token(state_dir)
         token.make()
         threads = api.backlog + _BEYOND_BACKLOG
-        self._server: Any = create_server(
-            make_app(api, self._desk, token, closed=self._desk.closed),
-            map={},
-            host="127.0.0.1" if api.host == "localhost" else api.host,
-            port=api.port,
-            threads=threads,
-            connection_limit=threads + 64,
-            channel_timeout=_SILENT_S,
-            cleanup_interval=5,
-            asyncore_loop_timeout=5,
-            max_request_header_size=_HEADER_BYTES,
-            max_request_body_size=most + _FORM_BYTES,
-            channel_request_lookahead=1,
-            clear_untrusted_proxy_headers=True,
-            ident=None,
-        )
+        host = "127.0.0.1" if api.host == "localhost" else api.host
+        bounds = Bounds(host, api.port, threads, threads + _CONNECTIONS_MORE, most + _FORM_BYTES)
+        self._server: Any = listen(make_app(api, self._desk, token, closed=self._desk.closed), bounds)
         self._thread = threading.Thread(target=self._run, name="api", daemon=True)
         self._where = f"http://{api.host}:{api.port}/" if ":" not in api.host else f"http://[{api.host}]:{api.port}/"
         if api.expose:
