@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PROJECT
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -114,6 +116,15 @@ def test_attacks(
     assert door.asked == []
 
 
+def test_the_list_of_attacks_is_true() -> None:
+    """Every row of the list in docs/server.md names a test that there is."""
+    text = (PROJECT / "docs" / "server.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\|.*\| `(test_\w+)`: `(test_\w+)` \|$", text, re.MULTILINE)
+    assert len(rows) >= 25
+    for module, name in rows:
+        assert f"def {name}(" in (PROJECT / "tests" / f"{module}.py").read_text(encoding="utf-8"), name
+
+
 @pytest.mark.parametrize("headers", [{}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}])
 def test_our_own_page_may(door: FakeDoor, tmp_path: Path, headers: Mapping[str, str]) -> None:
     """Programs, and our own page, may change something."""
@@ -130,6 +141,20 @@ def test_exposed_needs_the_token(door: FakeDoor, tmp_path: Path) -> None:
         assert there.get(path, headers=host).status_code == 401
         assert there.get(path, headers={**host, "Authorization": f"Bearer {token}"}).status_code == 200
         assert there.get(path, headers={**host, "X-Depth-Watcher-Token": token}).status_code == 200
+
+
+def test_the_token_as_a_password(door: FakeDoor, tmp_path: Path) -> None:
+    """A browser asks for the token where it is needed, as a password; it must still be our own page that asks."""
+    ours = client(door, tmp_path, require_token=True)
+    assert ours.get("/").headers["WWW-Authenticate"].startswith("Basic ")
+    assert ours.get("/api/page").headers["WWW-Authenticate"] == "Bearer"
+    token = (tmp_path / "api-token").read_text().strip()
+    for password, status in ((token, 200), ("wrong", 401), ("", 401)):
+        assert ours.get("/", auth=("anybody", password)).status_code == status
+    assert ours.get("/", headers={"Authorization": "Basic %%%"}).status_code == 401
+    own, other = {"Origin": "http://localhost"}, {"Origin": "http://evil.example"}
+    assert ours.post("/api/pause", auth=("", token), headers=own).status_code == 200
+    assert ours.post("/api/pause", auth=("", token), headers=other).status_code == 403
 
 
 def test_predict_passes_on_what_is_asked(door: FakeDoor, tmp_path: Path) -> None:

@@ -206,7 +206,8 @@ def _refused(no: Refused) -> Response:
     if no.after_s:
         answer.headers["Retry-After"] = str(no.after_s)
     if no.status == 401:
-        answer.headers["WWW-Authenticate"] = "Bearer"
+        # Only the page asks people; in answer to its scripts' requests, or to a program's, no window is to open.
+        answer.headers["WWW-Authenticate"] = 'Basic realm="depth-watcher"' if request.path == "/" else "Bearer"
     return answer
 
 

@@ -3,10 +3,15 @@
 A page of some other site must not be able to use the service (it could otherwise: a browser sends requests to loopback
 for anybody). So: the Host header must be one of ours (against DNS rebinding), a request that changes something must
 come from our own page or from no page at all, and no CORS header is ever sent.
+
+The token may come as the password of HTTP Basic, so that the page opens in a browser where the token is asked for. A
+browser then sends it with whatever asks, other sites' pages included: alone it does not prove where a request is from.
 """
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -39,9 +44,10 @@ class Gate:
         given = _token_of(headers)
         if given is not None and not self._token.fits(given):
             raise Refused(401, "wrong-token", "the token is not the right one", "It is in the state folder: api-token.")
-        if given is not None:
+        basic = headers.get("Authorization", "").startswith("Basic ")
+        if given is not None and not basic:
             return
-        if self._always:
+        if self._always and not basic:
             raise Refused(401, "no-token", "the token is missing", f"Send the content of api-token as {TOKEN_HEADER}.")
         if method not in ("GET", "HEAD", "OPTIONS"):
             _check_same_origin(headers)
@@ -49,9 +55,16 @@ class Gate:
 
 def _token_of(headers: Mapping[str, str]) -> str | None:
     given = headers.get(TOKEN_HEADER)
-    if given is None and headers.get("Authorization", "").startswith("Bearer "):
-        given = headers["Authorization"].removeprefix("Bearer ")
-    return given.strip() if given is not None else None
+    if given is not None:
+        return given.strip()
+    scheme, _, rest = headers.get("Authorization", "").partition(" ")
+    if scheme == "Bearer":
+        return rest.strip()
+    if scheme == "Basic":
+        with contextlib.suppress(ValueError):
+            return base64.b64decode(rest, validate=True).decode("utf-8", "replace").partition(":")[2].strip()
+        return ""
+    return None
 
 
 def _check_same_origin(headers: Mapping[str, str]) -> None:
