@@ -79,6 +79,11 @@ class Starter(nn.Module):
         self.up1 = nn.Sequential(conv(2 * a, a), conv(a, 16), nn.Conv2d(16, 1, 3, 1, 1))
         nn.init.constant_(self.up1[2].bias, 0.3)
 
+    def set_side(self, side: int) -> None:
+        """Take pictures of another size from now on; the weights know of none."""
+        self.side = side
+        self.planes = planes(side)
+
     def forward(self, image: Tensor, shift: Tensor | None = None) -> Tensor:
         """``shift`` (n, 2, 1, 1) moves the planes in training, so that position tells less; without it n is 1."""
         places = self.planes if shift is None else self.planes + shift

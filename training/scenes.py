@@ -1,4 +1,4 @@
-"""What stands where: eight families of pictures, four of which hold people or pets, and the camera."""
+"""What stands where: nine families of pictures, five of which hold people or pets, and the camera."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from training.solids import Solid, solid, turned
 
 # family: share of all pictures. Portraits, people and pets together are a third; streets and rooms add more people.
 FAMILIES = {
-    "room": 0.2,
-    "street": 0.13,
-    "landscape": 0.12,
-    "tabletop": 0.12,
-    "product": 0.1,
-    "portrait": 0.15,
+    "room": 0.24,
+    "desk": 0.08,
+    "street": 0.12,
+    "landscape": 0.08,
+    "tabletop": 0.1,
+    "product": 0.06,
+    "portrait": 0.14,
     "people": 0.1,
     "pet": 0.08,
 }
@@ -134,9 +135,13 @@ def _tree(rng: Rng, x: float, z: float, high: float) -> list[Solid]:
 def _room(rng: Rng, field: Field) -> Built:
     width, depth = float(rng.uniform(1.3, 4)), float(rng.uniform(2.5, 8))
     out = _shell(rng, width, depth, float(rng.uniform(2.3, 3.2)), float(rng.normal() * 0.45))
-    for _ in range(rng.integers(2, 8)):
-        z = float(rng.uniform(1.2, depth))
+    for _ in range(rng.integers(3, 11)):
+        z = float(rng.uniform(0.9, depth))
         out += _furniture(rng, float(np.clip(rng.uniform(-1, 1) * z * field[0], -width, width)), z)
+    if rng.random() < 0.3:  # a lamp, a shelf, a door frame: what is near is not always below
+        z = float(rng.uniform(0.6, 1.6))
+        place = (float(rng.uniform(-1, 1) * z * field[0]), float(rng.uniform(1.2, 2.0)), z)
+        out.append(_box(rng, place, (rng.uniform(0.05, 0.5), rng.uniform(0.1, 0.5), 0.1), "object", rng.uniform(0, 3)))
     if rng.random() < 0.35:
         z = rng.uniform(1.3, depth)
         out += person(
@@ -189,12 +194,40 @@ def _landscape(rng: Rng, field: Field) -> Built:
     return out, float(rng.uniform(0.6, 3)), float(rng.normal() * 0.12), False
 
 
+def _desk(rng: Rng, field: Field) -> Built:
+    """A desk seen by who sits at it: screens, stacks, vessels, and a wall or a room close behind."""
+    if rng.random() < 0.4:
+        out = _shell(rng, float(rng.uniform(1.3, 3)), float(rng.uniform(1.6, 5)), 2.6, float(rng.normal() * 0.4))
+        for _ in range(rng.integers(0, 4)):
+            out += _furniture(rng, float(rng.normal()), float(rng.uniform(1.6, 4)))
+    else:
+        wall = _box(rng, (0, -1, float(rng.uniform(0.9, 1.8))), (50, 5, 0.1), "wall", float(rng.normal() * 0.3))
+        out = [_floor(rng, "floor"), wall]
+    top, near, far = 0.72, float(rng.uniform(0.1, 0.4)), float(rng.uniform(0.7, 1.2))
+    turn = float(rng.normal() * 0.2)
+    out.append(_box(rng, (0, top - 0.04, (near + far) / 2), (1.2, 0.02, (far - near) / 2), "floor", turn))
+    for _ in range(rng.integers(4, 16)):
+        z = float(rng.uniform(near + 0.1, far))
+        x, yaw, kind = float(rng.uniform(-1, 1) * z * field[0]), float(rng.normal() * 0.6), rng.integers(4)
+        if kind == 0:
+            out.append(_box(rng, (x, top, z), (rng.uniform(0.15, 0.3), rng.uniform(0.1, 0.25), 0.02), "object", yaw))
+        elif kind == 1:
+            for level in range(rng.integers(1, 6)):
+                half = (rng.uniform(0.07, 0.16), 0.018, rng.uniform(0.08, 0.13))
+                out.append(_box(rng, (x, top + 0.036 * level, z), half, "object", yaw + rng.normal() * 0.15))
+        else:
+            size = rng.uniform(0.03, 0.1, 3)
+            centre = np.array([x, top + size[1], z])
+            out.append(solid(kind == 2, centre, turned(yaw) * size, material(rng, "object")))
+    return out, top + float(rng.uniform(0.12, 0.6)), float(-rng.uniform(-0.05, 0.6)), True
+
+
 def _tabletop(rng: Rng, field: Field) -> Built:
     high, pitch = float(rng.uniform(0.2, 0.7)), float(-rng.uniform(0.25, 1.2))
     reach = high / np.tan(-pitch)
     spread = np.hypot(high, reach) * field[0]
     out = _things(
-        rng, int(rng.integers(1, 10)), (-spread, spread), (reach * 0.7, reach * 1.6 + 0.1), 0.16 * float(high)
+        rng, int(rng.integers(1, 12)), (-spread, spread), (reach * 0.7, reach * 1.6 + 0.1), 0.25 * float(high)
     )
     out.append(
         _box(rng, (0, -0.1, reach), (rng.uniform(0.6, 3), 0.05, rng.uniform(0.4, 2)), "floor", rng.normal() * 0.4)
@@ -260,6 +293,7 @@ def _pet(rng: Rng, field: Field) -> Built:
 
 BUILDERS = {
     "room": _room,
+    "desk": _desk,
     "street": _street,
     "landscape": _landscape,
     "tabletop": _tabletop,

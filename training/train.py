@@ -16,6 +16,7 @@ from training.network import Starter
 from training.shards import presentation, read_shards, wait_while
 
 BATCH, RATE, SIDE, SHIFT = 16, 1.5e-3, 128, 0.35
+SMALL_UNTIL = 0.6  # of the presentations are shown at three quarters of the side: half the time a picture
 KEEP_S = 60.0  # seconds between checkpoints
 
 
@@ -24,16 +25,23 @@ def rate(progress: float, step: int) -> float:
     return RATE * min(1.0, (step + 1) / 200) * (0.02 + 0.98 * (1 + math.cos(math.pi * progress)) / 2)
 
 
+def side_at(progress: float) -> int:
+    """Side of what is shown: small first, then the shipped size; always a multiple of 32."""
+    return SIDE * 3 // 4 // 32 * 32 if progress < SMALL_UNTIL else SIDE
+
+
 def batch(
-    seed: int, step: int, pictures: np.ndarray, truths: np.ndarray
+    seed: int, step: int, scenes: tuple[np.ndarray, np.ndarray], side: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Pictures, truths and shifts of the planes for one step; the same step always draws the same."""
     rng = np.random.default_rng([seed, step])
+    pictures, truths = scenes
     chosen = rng.integers(len(pictures), size=BATCH)
-    shown = [presentation(rng, pictures[i], truths[i], SIDE) for i in chosen]
+    shown = [presentation(rng, pictures[i], truths[i], side) for i in chosen]
     shift = rng.normal(0, SHIFT, (BATCH, 2, 1, 1)) * (rng.random((BATCH, 1, 1, 1)) < 0.5)
     images, depths = (np.stack(part) for part in zip(*shown, strict=True))
-    return torch.from_numpy(images), torch.from_numpy(depths), torch.from_numpy(shift.astype(np.float32))
+    faster = torch.from_numpy(images).to(memory_format=torch.channels_last)
+    return faster, torch.from_numpy(depths), torch.from_numpy(shift.astype(np.float32))
 
 
 def averaged(mean: dict[str, torch.Tensor], now: dict[str, torch.Tensor], step: int) -> None:
@@ -57,8 +65,8 @@ def train(scenes: Path, checkpoint: Path, presentations: int, pause: Path | None
     """Train on the shards in ``scenes`` up to ``presentations``, from ``checkpoint`` on if it exists."""
     torch.manual_seed(seed)
     torch.set_num_threads(1)  # beside other work two threads wait for each other: 3 to 10 pictures a second against 34
-    pictures, truths = read_shards(scenes)
-    net = Starter(SIDE).train()
+    shown = read_shards(scenes)
+    net = Starter(SIDE).train().to(memory_format=torch.channels_last)
     optimiser = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=0.02, betas=(0.9, 0.98))
     mean, step = {name: value.clone() for name, value in net.state_dict().items()}, 0
     if checkpoint.exists():
@@ -72,7 +80,9 @@ def train(scenes: Path, checkpoint: Path, presentations: int, pause: Path | None
         progress = step * BATCH / presentations
         for group in optimiser.param_groups:
             group["lr"] = rate(progress, step)
-        images, depths, shift = batch(seed, step, pictures, truths)
+        if net.side != (side := side_at(progress)):
+            net.set_side(side)
+        images, depths, shift = batch(seed, step, shown, side)
         wrong = loss(net(images, shift), depths, progress)
         optimiser.zero_grad(set_to_none=True)
         wrong.backward()
