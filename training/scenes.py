@@ -9,6 +9,7 @@ import numpy as np
 from training.materials import Rng, material
 from training.people import person, pet
 from training.solids import Solid, solid, turned
+from training.things import box, floor, furniture, shell, things, tree
 
 # family: share of all pictures. Portraits, people and pets together are a third; streets and rooms add more people.
 FAMILIES = {
@@ -54,94 +55,16 @@ Field = tuple[float, float]
 Built = tuple[list[Solid], float, float, bool]
 
 
-def _box(
-    rng: Rng, place: tuple[float, float, float], half: tuple[float, float, float], role: str, yaw: float = 0.0
-) -> Solid:
-    """A cube stretched to half sizes ``half`` whose lower face is centred on ``place``."""
-    centre = np.array([place[0], place[1] + half[1], place[2]])
-    return solid(False, centre, turned(yaw) * np.asarray(half), material(rng, role))
-
-
-def _floor(rng: Rng, role: str) -> Solid:
-    return _box(rng, (0, -1, 0), (3000, 0.5, 3000), role, float(rng.uniform(0, 3)))
-
-
-def _things(rng: Rng, count: int, x: tuple[float, float], z: tuple[float, float], size: float) -> list[Solid]:
-    """Boxes, balls and columns on the plane y = 0, in metres."""
-    out = []
-    for _ in range(count):
-        s, place = size * float(2 ** rng.uniform(-1.3, 1)), (rng.uniform(*x), rng.uniform(*z))
-        sizes = s * rng.uniform(0.3, 1.2, 3)
-        tilt = turned(rng.uniform(0, 3), *(rng.normal(size=2) * 0.5 if rng.random() < 0.15 else (0, 0)))
-        centre = np.array([place[0], sizes[1], place[1]])
-        out.append(solid(rng.random() < 0.45, centre, tilt * sizes, material(rng, "object")))
-    return out
-
-
-def _shell(rng: Rng, width: float, depth: float, high: float, yaw: float) -> list[Solid]:
-    """Floor, walls and ceiling of a room around the camera, with things that hang on the walls."""
-    turn, wall, out = turned(yaw), material(rng, "wall"), [_floor(rng, "floor")]
-    out[0] = solid(False, np.array([0, -0.5, 0]), turned(yaw) * np.array([100, 0.5, 100]), out[0].look)
-    for side, size in (
-        ((-width - 0.5, 0), (0.5, depth)),
-        ((width + 0.5, 0), (0.5, depth)),
-        ((0, depth + 0.5), (width, 0.5)),
-    ):
-        centre = turn @ np.array([side[0], high / 2, side[1]])
-        look = wall if rng.random() < 0.7 else material(rng, "wall")
-        out.append(solid(False, centre, turn * np.array([size[0], high / 2, size[1]]), look))
-    out.append(solid(False, np.array([0, high + 0.5, 0]), turn * np.array([100, 0.5, 100]), material(rng, "wall")))
-    for _ in range(rng.integers(0, 5)):
-        centre = turn @ np.array([rng.uniform(-1, 1) * width, rng.uniform(0.5, 0.8) * high, depth])
-        half = np.array([rng.uniform(0.2, 0.8), rng.uniform(0.2, 0.6), 0.04])
-        out.append(solid(False, centre, turn * half, material(rng, "object")))
-    return out
-
-
-def _furniture(rng: Rng, x: float, z: float) -> list[Solid]:
-    """A table, chair, sofa or cupboard at (x, z), of boxes."""
-    yaw, kind = float(rng.uniform(0, 6.3)), rng.integers(4)
-    if kind == 0:
-        return [_box(rng, (x, 0, z), (rng.uniform(0.3, 0.9), rng.uniform(0.4, 1.1), 0.3), "floor", yaw)]
-    wide, deep, seat = (rng.uniform(0.4, 1), rng.uniform(0.3, 0.5), 0.72) if kind == 1 else (0.24, 0.24, 0.45)
-    if kind == 3:
-        wide, deep, seat = rng.uniform(0.6, 1.1), 0.42, 0.42
-    look, turn = material(rng, "cloth" if kind == 3 else "floor"), turned(yaw)
-    middle = np.array([x, 0.0, z])
-    thick = seat / 2 if kind == 3 else 0.025
-    out = [solid(False, middle + np.array([0, seat - thick, 0]), turn * np.array([wide, thick, deep]), look)]
-    if kind != 3:
-        for sx, sz in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
-            leg = middle + turn @ np.array([sx * (wide - 0.03), seat / 2, sz * (deep - 0.03)])
-            out.append(solid(False, leg, turn * np.array([0.025, seat / 2, 0.025]), look))
-    if kind >= 2:
-        back = middle + turn @ np.array([0, seat + 0.2, deep])
-        out.append(solid(False, back, turn * np.array([wide, 0.25, 0.06]), look))
-    return out
-
-
-def _tree(rng: Rng, x: float, z: float, high: float) -> list[Solid]:
-    """A stem and a crown of balls, or a bush where ``high`` is small; metres."""
-    look = material(rng, "plant")
-    out = [_box(rng, (x, 0, z), (0.025 * high, 0.3 * high, 0.025 * high), "hair")]
-    for _ in range(rng.integers(2, 6)):
-        centre = np.array(
-            [x + rng.normal() * 0.13 * high, high * rng.uniform(0.5, 0.85), z + rng.normal() * 0.13 * high]
-        )
-        out.append(solid(True, centre, np.diag(high * rng.uniform(0.1, 0.26, 3)), look))
-    return out
-
-
 def _room(rng: Rng, field: Field) -> Built:
     width, depth = float(rng.uniform(1.3, 4)), float(rng.uniform(2.5, 8))
-    out = _shell(rng, width, depth, float(rng.uniform(2.3, 3.2)), float(rng.normal() * 0.45))
+    out = shell(rng, width, depth, float(rng.uniform(2.3, 3.2)), float(rng.normal() * 0.45))
     for _ in range(rng.integers(3, 11)):
         z = float(rng.uniform(0.9, depth))
-        out += _furniture(rng, float(np.clip(rng.uniform(-1, 1) * z * field[0], -width, width)), z)
+        out += furniture(rng, float(np.clip(rng.uniform(-1, 1) * z * field[0], -width, width)), z)
     if rng.random() < 0.3:  # a lamp, a shelf, a door frame: what is near is not always below
         z = float(rng.uniform(0.6, 1.6))
         place = (float(rng.uniform(-1, 1) * z * field[0]), float(rng.uniform(1.2, 2.0)), z)
-        out.append(_box(rng, place, (rng.uniform(0.05, 0.5), rng.uniform(0.1, 0.5), 0.1), "object", rng.uniform(0, 3)))
+        out.append(box(rng, place, (rng.uniform(0.05, 0.5), rng.uniform(0.1, 0.5), 0.1), "object", rng.uniform(0, 3)))
     if rng.random() < 0.35:
         z = rng.uniform(1.3, depth)
         out += person(
@@ -151,7 +74,7 @@ def _room(rng: Rng, field: Field) -> Built:
 
 
 def _street(rng: Rng, field: Field) -> Built:
-    out, half = [_floor(rng, "ground")], float(rng.uniform(3, 12))
+    out, half = [floor(rng, "ground")], float(rng.uniform(3, 12))
     out[0] = solid(False, np.array([0, -0.5, 0]), np.diag([3000, 0.5, 3000]), out[0].look)
     for side in (-1, 1):
         z = float(rng.uniform(-3, 6))
@@ -159,7 +82,7 @@ def _street(rng: Rng, field: Field) -> Built:
             deep, high = float(rng.uniform(3, 10)), float(rng.uniform(2, 11))
             if rng.random() < 0.85:
                 out.append(
-                    _box(rng, (side * (half + 6), 0, z + deep), (6 * rng.uniform(0.7, 1.1), high, deep), "facade")
+                    box(rng, (side * (half + 6), 0, z + deep), (6 * rng.uniform(0.7, 1.1), high, deep), "facade")
                 )
             z += 2 * deep + (rng.uniform(0, 12) if rng.random() < 0.4 else 0)
     for _ in range(rng.integers(1, 7)):
@@ -171,14 +94,14 @@ def _street(rng: Rng, field: Field) -> Built:
         z = float(4 * 10 ** rng.uniform(0, 0.9))
         out += person(rng, np.array([rng.uniform(-1, 1) * half, 0, z]), rng.uniform(1.5, 1.9), rng.uniform(0, 6.3))
     for _ in range(rng.integers(0, 4)):
-        out += _tree(
+        out += tree(
             rng, float(rng.choice([-1, 1]) * half), float(5 * 10 ** rng.uniform(0, 1)), float(rng.uniform(3, 8))
         )
     return out, float(rng.uniform(1.2, 2.5)), float(rng.normal() * 0.08), False
 
 
 def _landscape(rng: Rng, field: Field) -> Built:
-    out = [_floor(rng, "ground")]
+    out = [floor(rng, "ground")]
     out[0] = solid(False, np.array([0, -0.5, 0]), np.diag([3000, 0.5, 3000]), out[0].look)
     for _ in range(rng.integers(0, 6)):
         z = float(10 ** rng.uniform(1.6, 2.9))
@@ -187,34 +110,34 @@ def _landscape(rng: Rng, field: Field) -> Built:
         out.append(solid(True, centre, np.diag(sizes), material(rng, "plant" if rng.random() < 0.6 else "ground")))
     for _ in range(rng.integers(2, 12)):
         z = float(10 ** rng.uniform(0.5, 1.9))
-        out += _tree(rng, float(rng.uniform(-1.1, 1.1) * z * field[0]), z, float(rng.choice([0.8, rng.uniform(3, 10)])))
+        out += tree(rng, float(rng.uniform(-1.1, 1.1) * z * field[0]), z, float(rng.choice([0.8, rng.uniform(3, 10)])))
     if rng.random() < 0.3:
         z = float(10 ** rng.uniform(0.7, 1.6))
-        out.append(_box(rng, (rng.uniform(-0.7, 0.7) * z * field[0], 0, z), (3, 2.5, 3), "facade", rng.uniform(0, 3)))
+        out.append(box(rng, (rng.uniform(-0.7, 0.7) * z * field[0], 0, z), (3, 2.5, 3), "facade", rng.uniform(0, 3)))
     return out, float(rng.uniform(0.6, 3)), float(rng.normal() * 0.12), False
 
 
 def _desk(rng: Rng, field: Field) -> Built:
     """A desk seen by who sits at it: screens, stacks, vessels, and a wall or a room close behind."""
     if rng.random() < 0.4:
-        out = _shell(rng, float(rng.uniform(1.3, 3)), float(rng.uniform(1.6, 5)), 2.6, float(rng.normal() * 0.4))
+        out = shell(rng, float(rng.uniform(1.3, 3)), float(rng.uniform(1.6, 5)), 2.6, float(rng.normal() * 0.4))
         for _ in range(rng.integers(0, 4)):
-            out += _furniture(rng, float(rng.normal()), float(rng.uniform(1.6, 4)))
+            out += furniture(rng, float(rng.normal()), float(rng.uniform(1.6, 4)))
     else:
-        wall = _box(rng, (0, -1, float(rng.uniform(0.9, 1.8))), (50, 5, 0.1), "wall", float(rng.normal() * 0.3))
-        out = [_floor(rng, "floor"), wall]
+        wall = box(rng, (0, -1, float(rng.uniform(0.9, 1.8))), (50, 5, 0.1), "wall", float(rng.normal() * 0.3))
+        out = [floor(rng, "floor"), wall]
     top, near, far = 0.72, float(rng.uniform(0.1, 0.4)), float(rng.uniform(0.7, 1.2))
     turn = float(rng.normal() * 0.2)
-    out.append(_box(rng, (0, top - 0.04, (near + far) / 2), (1.2, 0.02, (far - near) / 2), "floor", turn))
+    out.append(box(rng, (0, top - 0.04, (near + far) / 2), (1.2, 0.02, (far - near) / 2), "floor", turn))
     for _ in range(rng.integers(4, 16)):
         z = float(rng.uniform(near + 0.1, far))
         x, yaw, kind = float(rng.uniform(-1, 1) * z * field[0]), float(rng.normal() * 0.6), rng.integers(4)
         if kind == 0:
-            out.append(_box(rng, (x, top, z), (rng.uniform(0.15, 0.3), rng.uniform(0.1, 0.25), 0.02), "object", yaw))
+            out.append(box(rng, (x, top, z), (rng.uniform(0.15, 0.3), rng.uniform(0.1, 0.25), 0.02), "object", yaw))
         elif kind == 1:
             for level in range(rng.integers(1, 6)):
                 half = (rng.uniform(0.07, 0.16), 0.018, rng.uniform(0.08, 0.13))
-                out.append(_box(rng, (x, top + 0.036 * level, z), half, "object", yaw + rng.normal() * 0.15))
+                out.append(box(rng, (x, top + 0.036 * level, z), half, "object", yaw + rng.normal() * 0.15))
         else:
             size = rng.uniform(0.03, 0.1, 3)
             centre = np.array([x, top + size[1], z])
@@ -226,23 +149,21 @@ def _tabletop(rng: Rng, field: Field) -> Built:
     high, pitch = float(rng.uniform(0.2, 0.7)), float(-rng.uniform(0.25, 1.2))
     reach = high / np.tan(-pitch)
     spread = np.hypot(high, reach) * field[0]
-    out = _things(
-        rng, int(rng.integers(1, 12)), (-spread, spread), (reach * 0.7, reach * 1.6 + 0.1), 0.25 * float(high)
-    )
+    out = things(rng, int(rng.integers(1, 12)), (-spread, spread), (reach * 0.7, reach * 1.6 + 0.1), 0.25 * float(high))
     out.append(
-        _box(rng, (0, -0.1, reach), (rng.uniform(0.6, 3), 0.05, rng.uniform(0.4, 2)), "floor", rng.normal() * 0.4)
+        box(rng, (0, -0.1, reach), (rng.uniform(0.6, 3), 0.05, rng.uniform(0.4, 2)), "floor", rng.normal() * 0.4)
     )
-    out.append(_box(rng, (0, -1.2, 0), (50, 0.2, 50), "floor"))
-    out.append(_box(rng, (0, -1, reach + rng.uniform(1.2, 4)), (50, 3, 0.1), "wall", rng.normal() * 0.2))
+    out.append(box(rng, (0, -1.2, 0), (50, 0.2, 50), "floor"))
+    out.append(box(rng, (0, -1, reach + rng.uniform(1.2, 4)), (50, 3, 0.1), "wall", rng.normal() * 0.2))
     return out, high, pitch, True
 
 
 def _product(rng: Rng, field: Field) -> Built:
     far, size = float(rng.uniform(0.6, 1.5)), 0.0
     size = far * min(field) * float(rng.uniform(0.25, 0.6))
-    out = _things(rng, int(rng.integers(1, 5)), (-size, size), (far * 0.85, far * 1.15), size * 0.7)
-    out.append(_box(rng, (0, -1, 0), (50, 0.5, 50), "wall" if rng.random() < 0.6 else "floor"))
-    out.append(_box(rng, (0, -1, far * rng.uniform(1.6, 4)), (50, 9, 0.1), "wall", rng.normal() * 0.15))
+    out = things(rng, int(rng.integers(1, 5)), (-size, size), (far * 0.85, far * 1.15), size * 0.7)
+    out.append(box(rng, (0, -1, 0), (50, 0.5, 50), "wall" if rng.random() < 0.6 else "floor"))
+    out.append(box(rng, (0, -1, far * rng.uniform(1.6, 4)), (50, 9, 0.1), "wall", rng.normal() * 0.15))
     return out, size * float(rng.uniform(0.7, 2.2)), float(-rng.uniform(0, 0.4)), True
 
 
@@ -250,10 +171,10 @@ def _background(rng: Rng, far: float, field: Field) -> tuple[list[Solid], bool]:
     """A room, a street or a garden behind a subject that stands ``far`` metres away."""
     kind = rng.integers(3)
     if kind == 0:
-        out = _shell(
+        out = shell(
             rng, float(rng.uniform(1.5, 4)), far * float(rng.uniform(1.4, 3)) + 0.7, 3.0, float(rng.normal() * 0.3)
         )
-        return out + _furniture(rng, float(rng.normal()), far * 1.5 + 0.5), True
+        return out + furniture(rng, float(rng.normal()), far * 1.5 + 0.5), True
     out = (_street if kind == 1 else _landscape)(rng, field)[0]
     return [one for one in out if one.centre[2] > far * 1.3 + 1 or one.axes[0, 0] > 1000], False
 
