@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from conftest import CORPUS
 
-from training import evaluate, shards
+from training import measures, shards
 from training.materials import Array, material
 from training.render import SIDE, render
 from training.scenes import FAMILIES
@@ -22,7 +22,7 @@ from training.truth import SPLIT, Pair, halves, read_pair
 
 def _pair(inverse: Array) -> Pair:
     picture = np.zeros((*inverse.shape, 3), dtype=np.uint8)
-    return Pair("made", picture, inverse, np.ones(inverse.shape, dtype=bool), metric=True)
+    return Pair("made", picture, inverse, np.ones(inverse.shape, dtype=bool), metric=True, family="made")
 
 
 def _slope() -> Array:
@@ -66,15 +66,15 @@ def test_halves_are_apart() -> None:
 @pytest.mark.parametrize(("sign", "ordinal"), [(1, 1.0), (-1, 0.0), (0, 0.5)])
 def test_ordinal(sign: int, ordinal: float) -> None:
     """The truth itself is ordered rightly, its opposite wrongly, a constant by half."""
-    assert evaluate.measures(sign * _slope(), _pair(_slope()))["ordinal"] == pytest.approx(ordinal)
+    assert measures.measures(sign * _slope(), _pair(_slope()))["ordinal"] == pytest.approx(ordinal)
 
 
 def test_scale_and_shift_do_not_matter() -> None:
     """A map that is right but for scale and shift has delta 1 and no error; a constant has both wrong."""
-    right = evaluate.measures(7 * _slope() + 3, _pair(_slope()))
+    right = measures.measures(7 * _slope() + 3, _pair(_slope()))
     assert right["delta1"] == pytest.approx(1)
     assert right["absrel"] == pytest.approx(0, abs=1e-4)
-    wrong = evaluate.measures(0 * _slope(), _pair(_slope()))
+    wrong = measures.measures(0 * _slope(), _pair(_slope()))
     assert wrong["delta1"] < 0.6
     assert wrong["absrel"] > 0.3
 
@@ -110,13 +110,13 @@ def test_learns_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shards.write_shard(tmp_path, None, 0)
     whole, ended = tmp_path / "whole.pt", tmp_path / "ended.pt"
     torch.set_num_threads(1)
-    train.train(tmp_path, whole, 8)
+    train.train(tmp_path, whole, train.Recipe(8))
     with pytest.MonkeyPatch.context() as power:
         power.setattr(train, "KEEP_S", -1.0)
         power.setattr(train, "save", _falls_after(train.save, 2))
         with pytest.raises(KeyboardInterrupt):
-            train.train(tmp_path, ended, 8)
-    train.train(tmp_path, ended, 8)
+            train.train(tmp_path, ended, train.Recipe(8))
+    train.train(tmp_path, ended, train.Recipe(8))
     one, two = (torch.load(path, weights_only=True) for path in (whole, ended))
     assert one["step"] == two["step"] == 4
     assert all(torch.equal(value, two["mean"][name]) for name, value in one["mean"].items())

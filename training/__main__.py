@@ -8,12 +8,18 @@ from pathlib import Path
 PLACE = Path("build/training")
 CORPUS = Path(__file__).parents[1] / "../shared/corpus/depth"
 STEPS = ("render", "train", "export", "evaluate")
+ASKED = ("ablate",)  # only when asked for by name
 
 
 def main() -> None:
     """Read the command line and do the steps that were asked for, or all."""
     asked = argparse.ArgumentParser(prog="python -m training", description=__doc__)
-    asked.add_argument("steps", nargs="*", help=f"some of {', '.join(STEPS)}; default: all", default=list(STEPS))
+    asked.add_argument(
+        "steps",
+        nargs="*",
+        help=f"some of {', '.join(STEPS + ASKED)}; default: the first {len(STEPS)}",
+        default=list(STEPS),
+    )
     asked.add_argument("--place", type=Path, default=PLACE, help="folder of what is made")
     asked.add_argument("--shards", type=int, default=100, help="rendered shards of 250 scenes")
     asked.add_argument("--presentations", type=int, default=300_000, help="pictures shown to the network")
@@ -23,27 +29,35 @@ def main() -> None:
         "--half", choices=("selection", "test"), default="selection", help="look at test once, at the end"
     )
     said = asked.parse_args()
-    if unknown := set(said.steps) - set(STEPS):
-        asked.error(f"unknown step {', '.join(sorted(unknown))}: the steps are {', '.join(STEPS)}")
+    if unknown := set(said.steps) - set(STEPS + ASKED):
+        asked.error(f"unknown step {', '.join(sorted(unknown))}: the steps are {', '.join(STEPS + ASKED)}")
     scenes, checkpoint, file = said.place / "scenes", said.place / "checkpoint.pt", said.place / "starter.onnx"
     if "render" in said.steps:
         from training.shards import write_shards
 
         write_shards(scenes, said.shards, said.processes, said.pause_file)
     if "train" in said.steps:
-        from training.train import train
+        from training.train import Recipe, train
 
-        train(scenes, checkpoint, said.presentations, said.pause_file)
+        train(scenes, checkpoint, Recipe(said.presentations), said.pause_file)
     if "export" in said.steps:
         from training.export import export
 
         export(checkpoint, file)
     if "evaluate" in said.steps:
-        from training.evaluate import table
+        from training.evaluate import report
+        from training.truth import halves, read_pair, rendered
 
         shipped = Path(__file__).parents[1] / "models" / "starter.onnx"
         networks = {"shipped": shipped} | ({"trained": file} if file.exists() else {})
-        print(table(CORPUS, said.half, networks))
+        real = [read_pair(CORPUS / name) for name in halves()[said.half]] if CORPUS.is_dir() else []
+        print(report(said.half, real, rendered(scenes), networks))
+    if "ablate" in said.steps:
+        from training.ablate import ablate
+        from training.truth import halves, read_pair, rendered
+
+        real = [read_pair(CORPUS / name) for name in halves()["selection"]] if CORPUS.is_dir() else []
+        print(ablate(said.place, real, rendered(scenes), said.pause_file))
 
 
 if __name__ == "__main__":

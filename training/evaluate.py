@@ -1,4 +1,4 @@
-"""How good a network is on real pairs: ordering, delta and relative error, against the plainest guesses there are."""
+"""How good a network is on pairs of picture and depth, real or rendered, against the plainest guesses there are."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import numpy as np
 import onnxruntime
 
 from training.materials import Array
-from training.truth import Pair, halves, read_pair
+from training.measures import MEASURES, interval, measures
+from training.truth import Pair
 
-POINTS = 40_000  # pairs of points a picture
-APART = 1.1  # depths that differ by less have no order
 Guess = Callable[[Pair], Array]
-MEASURES = ("ordinal", "delta1", "absrel")
+Found = dict[str, list[dict[str, float]]]  # guess -> one dictionary of measures a pair
 
 
 def network(path: Path) -> Guess:
@@ -26,11 +25,21 @@ def network(path: Path) -> Guess:
     side = int(session.get_inputs()[0].shape[2])
 
     def guess(pair: Pair) -> Array:
-        small = cv2.resize(pair.picture, (side, side), interpolation=cv2.INTER_AREA).astype(np.float32) / 255
-        said = session.run(None, {"image": np.ascontiguousarray(small.transpose(2, 0, 1)[None])})[0][0]
-        return np.asarray(cv2.resize(said, pair.inverse.shape[::-1], interpolation=cv2.INTER_LINEAR))
+        said = session.run(None, {"image": shrunk(pair, side)})[0][0]
+        return enlarged(np.asarray(said, dtype=np.float32), pair)
 
     return guess
+
+
+def shrunk(pair: Pair, side: int) -> Array:
+    """The picture as a network sees it, (1, 3, side, side) float32, 0..1."""
+    small = cv2.resize(pair.picture, (side, side), interpolation=cv2.INTER_AREA).astype(np.float32) / 255
+    return np.ascontiguousarray(small.transpose(2, 0, 1)[None])
+
+
+def enlarged(said: Array, pair: Pair) -> Array:
+    """A map at the size of the truth."""
+    return np.asarray(cv2.resize(said, pair.inverse.shape[::-1], interpolation=cv2.INTER_LINEAR), dtype=np.float32)
 
 
 def ramp(pair: Pair) -> Array:
@@ -44,47 +53,65 @@ def constant(pair: Pair) -> Array:
     return np.zeros_like(pair.inverse)
 
 
-def measures(said: Array, pair: Pair) -> dict[str, float]:
-    """``ordinal`` share of point pairs in the right order (a tie counts half); for metric pairs ``delta1``, ``absrel``.
+PLAIN: dict[str, Guess] = {"ramp": ramp, "constant": constant}
 
-    Scale (0 or more) and shift are fitted by least squares in inverse depth, as MiDaS is measured (Ranftl et al. 2020).
+
+def look(pairs: list[Pair], guesses: dict[str, Guess]) -> Found:
+    """All measures of all guesses."""
+    return {name: [measures(guess(pair), pair) for pair in pairs] for name, guess in guesses.items()}
+
+
+def column(rows: list[dict[str, float]], measure: str) -> Array:
+    """One measure of all pairs, (n,) float32."""
+    return np.array([row[measure] for row in rows], dtype=np.float32)
+
+
+def whole_table(title: str, pairs: list[Pair], found: Found) -> str:
+    """A Markdown table: each guess, its measures with intervals, and how it stands to the ramp picture by picture.
+
+    Last the difference of each network to the ramp, whose interval is narrower than theirs: the pictures are the same.
     """
-    p, g = said[pair.known].astype(np.float64), pair.inverse[pair.known].astype(np.float64)
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(0, len(p), (2, POINTS))
-    apart = np.abs(np.log(g[a] / g[b])) > np.log(APART)
-    agree = np.sign(p[a] - p[b])[apart] * np.sign(g[a] - g[b])[apart]
-    found = {"ordinal": float((agree + 1).mean() / 2), "delta1": np.nan, "absrel": np.nan}
-    if pair.metric:
-        scale, shift = np.linalg.lstsq(np.stack([p, np.ones_like(p)], 1), g, rcond=None)[0]
-        fitted = scale * p + shift if scale > 0 else np.full_like(p, g.mean())
-        fitted = np.maximum(fitted, 0.7 * np.percentile(g, 1))
-        found["delta1"] = float((np.maximum(fitted / g, g / fitted) < 1.25).mean())
-        found["absrel"] = float(np.abs(g / fitted - 1).mean())
-    return found
-
-
-def interval(values: Array) -> str:
-    """Mean and 95 % of 2000 bootstrap means over pictures."""
-    values = values[np.isfinite(values)]
-    drawn = np.random.default_rng(0).choice(values, (2000, len(values))).mean(1)
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    return f"{values.mean():.3f} ({low:.3f} .. {high:.3f})"
-
-
-def table(corpus: Path, half: str, networks: dict[str, Path]) -> str:
-    """A Markdown table of all guesses on one half, then one of the ordering per picture."""
-    pairs = [read_pair(corpus / name) for name in halves()[half]]
-    guesses: dict[str, Guess] = {name: network(path) for name, path in networks.items()}
-    guesses |= {"ramp": ramp, "constant": constant}
-    found = {name: [measures(guess(pair), pair) for pair in pairs] for name, guess in guesses.items()}
-    lines = [f"| {half}, {len(pairs)} pairs | {' | '.join(MEASURES)} | above the ramp |", "|---" * 5 + "|"]
+    lines = [f"| {title}, {len(pairs)} pairs | {' | '.join(MEASURES)} | above the ramp | worst to the ramp |"]
+    lines.append("|---" * (3 + len(MEASURES)) + "|")
     for name, rows in found.items():
-        cells = [interval(np.array([row[m] for row in rows])) for m in MEASURES]
-        above = sum(r["ordinal"] > s["ordinal"] for r, s in zip(rows, found["ramp"], strict=True))
-        lines.append(f"| {name} | {' | '.join(cells)} | {above} of {len(pairs)} |")
-    lines += ["", f"| ordinal | {' | '.join(found)} |", "|---" * (1 + len(found)) + "|"]
+        gap = column(rows, "ordinal") - column(found["ramp"], "ordinal")
+        cells = [interval(column(rows, m)) for m in MEASURES]
+        stands = f"{int((gap > 0).sum())} of {len(pairs)} | {np.nanmin(gap):+.3f}" if name not in PLAIN else " | "
+        lines.append(f"| {name} | {' | '.join(cells)} | {stands} |")
+    for name in (name for name in found if name not in PLAIN):
+        cells = [interval(column(found[name], m) - column(found["ramp"], m)) for m in MEASURES]
+        lines.append(f"| {name} less ramp | {' | '.join(cells)} | | |")
+    return "\n".join(lines)
+
+
+def family_table(pairs: list[Pair], found: Found) -> str:
+    """A Markdown table of ordinal and delta1 of each guess for each family of pictures."""
+    lines = [f"| family | pairs | {' | '.join(f'{name}: ordinal | delta1' for name in found)} |"]
+    lines.append("|---" * (2 + 2 * len(found)) + "|")
+    for family in sorted({pair.family for pair in pairs}):
+        mine = [index for index, pair in enumerate(pairs) if pair.family == family]
+        cells = [interval(column(rows, m)[mine]) for rows in found.values() for m in ("ordinal", "delta1")]
+        lines.append(f"| {family} | {len(mine)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def picture_table(pairs: list[Pair], found: Found) -> str:
+    """A Markdown table of the ordering in each picture."""
+    lines = [f"| ordinal | {' | '.join(found)} |", "|---" * (1 + len(found)) + "|"]
     for index, pair in enumerate(pairs):
         cells = [f"{rows[index]['ordinal']:.3f}" for rows in found.values()]
         lines.append(f"| {pair.name} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def report(half: str, real: list[Pair], made: list[Pair], networks: dict[str, Path]) -> str:
+    """All tables: the real pairs of ``half`` as a whole, by family and by picture, then the rendered ones."""
+    guesses = {name: network(path) for name, path in networks.items()} | PLAIN
+    parts = []
+    if real:
+        found = look(real, guesses)
+        parts += [whole_table(half, real, found), family_table(real, found), picture_table(real, found)]
+    if made:
+        found = look(made, guesses)
+        parts += [whole_table("rendered, held out", made, found), family_table(made, found)]
+    return "\n\n".join(parts)

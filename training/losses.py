@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 PAIRS, EQUAL, STEEP = 2048, 0.02, 8.0  # pairs a picture; difference without an order; how fast a wrong order costs
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """``late`` from the start or, where None, growing; shares of the losses of ``values`` and of ``order``."""
+
+    late: float | None = None
+    values: float = 1.0
+    order: float = 1.0
+
+
+WEIGHTS = Weights()
 
 
 def normalised(maps: Tensor) -> Tensor:
@@ -39,14 +53,14 @@ def disorder(said: Tensor, truth: Tensor, seed: int) -> Tensor:
     return (functional.softplus(-STEEP * ahead) * decided).sum() / decided.sum().clamp(min=1)
 
 
-def loss(said: Tensor, truth: Tensor, progress: float) -> Tensor:
+def loss(said: Tensor, truth: Tensor, progress: float, weights: Weights = WEIGHTS) -> Tensor:
     """A scalar for maps (n, h, w); ``progress`` 0..1 through the training moves weight from values to shape.
 
     Starting with the shape alone got stuck beside the plain ramp: values lead, shape refines.
     """
-    late = min(1.0, max(0.0, (progress - 0.15) / 0.5))
+    late = min(1.0, max(0.0, (progress - 0.15) / 0.5)) if weights.late is None else weights.late
     residue = normalised(said) - normalised(truth)
     values = 4 * (1 - late / 2) * functional.mse_loss(said, truth) + functional.l1_loss(said, truth)
     shape = (0.2 + 0.8 * late) * residue.abs().clamp(max=8).mean() + (0.03 + 0.37 * late) * gradients(residue)
     order = (0.1 + 0.3 * late) * disorder(said, truth, round(progress * 1e7))
-    return torch.as_tensor(values + shape + order + functional.relu(-said).mean())
+    return torch.as_tensor(weights.values * values + shape + weights.order * order + functional.relu(-said).mean())

@@ -58,13 +58,22 @@ def write_shards(folder: Path, count: int, processes: int, pause: Path | None) -
             print(f"rendered {path.name} ({done} of {len(numbers)})", flush=True)
 
 
-def read_shards(folder: Path, held_out: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures (n, 144, 144, 3) uint8 and inverse depths (n, 144, 144) float16 of all shards in ``folder``."""
-    paths = [p for p in sorted(folder.glob("[0-9]*[0-9].npz")) if (int(p.stem) >= HELD_OUT) == held_out]
+def read_shards(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures (n, 144, 144, 3) uint8 and inverse depths (n, 144, 144) float16 of all shards to learn from."""
+    paths = [path for path in sorted(folder.glob("[0-9]*[0-9].npz")) if int(path.stem) < HELD_OUT]
     if not paths:
         raise SystemExit(f"no rendered scenes in {folder}: run `python -m training render` first")
     loaded = [np.load(path) for path in paths]
     return np.concatenate([one["pictures"] for one in loaded]), np.concatenate([one["truths"] for one in loaded])
+
+
+def held_out(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pictures, inverse depths and families of the shard that is kept for measuring; empty where it is not rendered."""
+    path = folder / f"{HELD_OUT:07d}.npz"
+    if not path.exists():
+        return np.empty((0, SIDE, SIDE, 3), np.uint8), np.empty((0, SIDE, SIDE), np.float16), np.empty(0, np.str_)
+    kept = np.load(path)
+    return kept["pictures"], kept["truths"], kept["families"]
 
 
 def presentation(rng: Rng, picture: np.ndarray, truth: np.ndarray, side: int) -> tuple[Array, Array]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from training.losses import loss
+from training.losses import WEIGHTS, Weights, loss
 from training.network import Starter
 from training.shards import presentation, read_shards, wait_while
 
@@ -20,25 +21,43 @@ SMALL_UNTIL = 0.6  # of the presentations are shown at three quarters of the sid
 KEEP_S = 60.0  # seconds between checkpoints
 
 
-def rate(progress: float, step: int) -> float:
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is settled before a training starts; the defaults are what the shipped network is made with.
+
+    ``rate`` the highest learning rate; ``shift`` the spread of the shifts of the planes (1 = half a picture);
+    ``small_until`` the share of presentations at three quarters of the side; ``weights`` of the losses (losses.py);
+    ``scenes`` at most so many, 0 for all.
+    """
+
+    presentations: int = 300_000
+    seed: int = 0
+    rate: float = RATE
+    shift: float = SHIFT
+    small_until: float = SMALL_UNTIL
+    weights: Weights = WEIGHTS
+    scenes: int = 0
+
+
+def rate(recipe: Recipe, progress: float, step: int) -> float:
     """Learning rate: up over 200 steps, then down along a cosine to a fiftieth."""
-    return RATE * min(1.0, (step + 1) / 200) * (0.02 + 0.98 * (1 + math.cos(math.pi * progress)) / 2)
+    return recipe.rate * min(1.0, (step + 1) / 200) * (0.02 + 0.98 * (1 + math.cos(math.pi * progress)) / 2)
 
 
-def side_at(progress: float) -> int:
+def side_at(recipe: Recipe, progress: float) -> int:
     """Side of what is shown: small first, then the shipped size; always a multiple of 32."""
-    return SIDE * 3 // 4 // 32 * 32 if progress < SMALL_UNTIL else SIDE
+    return SIDE * 3 // 4 // 32 * 32 if progress < recipe.small_until else SIDE
 
 
 def batch(
-    seed: int, step: int, scenes: tuple[np.ndarray, np.ndarray], side: int
+    recipe: Recipe, step: int, scenes: tuple[np.ndarray, np.ndarray], side: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Pictures, truths and shifts of the planes for one step; the same step always draws the same."""
-    rng = np.random.default_rng([seed, step])
+    rng = np.random.default_rng([recipe.seed, step])
     pictures, truths = scenes
     chosen = rng.integers(len(pictures), size=BATCH)
     shown = [presentation(rng, pictures[i], truths[i], side) for i in chosen]
-    shift = rng.normal(0, SHIFT, (BATCH, 2, 1, 1)) * (rng.random((BATCH, 1, 1, 1)) < 0.5)
+    shift = rng.normal(0, recipe.shift, (BATCH, 2, 1, 1)) * (rng.random((BATCH, 1, 1, 1)) < 0.5)
     images, depths = (np.stack(part) for part in zip(*shown, strict=True))
     faster = torch.from_numpy(images).to(memory_format=torch.channels_last)
     return faster, torch.from_numpy(depths), torch.from_numpy(shift.astype(np.float32))
@@ -61,13 +80,14 @@ def save(path: Path, what: dict[str, Any]) -> None:
     os.replace(part, path)
 
 
-def train(scenes: Path, checkpoint: Path, presentations: int, pause: Path | None = None, seed: int = 0) -> None:
-    """Train on the shards in ``scenes`` up to ``presentations``, from ``checkpoint`` on if it exists."""
-    torch.manual_seed(seed)
+def train(scenes: Path, checkpoint: Path, recipe: Recipe, pause: Path | None = None) -> None:
+    """Train on the shards in ``scenes`` up to the presentations of ``recipe``, from ``checkpoint`` on if it exists."""
+    torch.manual_seed(recipe.seed)
     torch.set_num_threads(1)  # beside other work two threads wait for each other: 3 to 10 pictures a second against 34
-    shown = read_shards(scenes)
+    pictures, truths = read_shards(scenes)
+    shown = (pictures[: recipe.scenes or None], truths[: recipe.scenes or None])
     net = Starter(SIDE).train().to(memory_format=torch.channels_last)
-    optimiser = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=0.02, betas=(0.9, 0.98))
+    optimiser = torch.optim.AdamW(net.parameters(), lr=recipe.rate, weight_decay=0.02, betas=(0.9, 0.98))
     mean, step = {name: value.clone() for name, value in net.state_dict().items()}, 0
     if checkpoint.exists():
         kept = torch.load(checkpoint, weights_only=True)
@@ -75,15 +95,15 @@ def train(scenes: Path, checkpoint: Path, presentations: int, pause: Path | None
         optimiser.load_state_dict(kept["optimiser"])
         mean, step = kept["mean"], kept["step"]
     saved, recent = time.monotonic(), []
-    while step * BATCH < presentations:
+    while step * BATCH < recipe.presentations:
         wait_while(pause)
-        progress = step * BATCH / presentations
+        progress = step * BATCH / recipe.presentations
         for group in optimiser.param_groups:
-            group["lr"] = rate(progress, step)
-        if net.side != (side := side_at(progress)):
+            group["lr"] = rate(recipe, progress, step)
+        if net.side != (side := side_at(recipe, progress)):
             net.set_side(side)
-        images, depths, shift = batch(seed, step, shown, side)
-        wrong = loss(net(images, shift), depths, progress)
+        images, depths, shift = batch(recipe, step, shown, side)
+        wrong = loss(net(images, shift), depths, progress, recipe.weights)
         optimiser.zero_grad(set_to_none=True)
         wrong.backward()
         norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 2.0)
@@ -92,12 +112,10 @@ def train(scenes: Path, checkpoint: Path, presentations: int, pause: Path | None
         step += 1
         averaged(mean, net.state_dict(), step)
         recent.append(float(wrong.detach()))
-        last = step * BATCH >= presentations
+        last = step * BATCH >= recipe.presentations
         if last or time.monotonic() - saved > KEEP_S:
             saved = time.monotonic()
             state = {"net": net.state_dict(), "mean": mean, "optimiser": optimiser.state_dict(), "step": step}
             save(checkpoint, state)
-            print(
-                f"step {step}, {step * BATCH} of {presentations} presentations, loss {np.mean(recent[-100:]):.3f}",
-                flush=True,
-            )
+            shown_yet = f"{step * BATCH} of {recipe.presentations} presentations"
+            print(f"step {step}, {shown_yet}, loss {np.mean(recent[-100:]):.3f}", flush=True)

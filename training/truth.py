@@ -18,13 +18,17 @@ HEIGHT = 240  # of the grid that is compared, px
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """``picture`` (h, w, 3) uint8 RGB; ``inverse`` (240, v) float32, 1/m or proportional; ``known`` where measured."""
+    """``picture`` (h, w, 3) uint8 RGB; ``inverse`` (240, v) float32, 1/m or proportional; ``known`` where measured.
+
+    ``family`` is the data set that a real pair is from, or the kind of scene of a rendered one, which keeps its size.
+    """
 
     name: str
     picture: np.ndarray
     inverse: Array
     known: np.ndarray
     metric: bool
+    family: str
 
 
 def halves() -> dict[str, list[str]]:
@@ -60,4 +64,16 @@ def read_pair(folder: Path, whole: bool = False) -> Pair:
     if facts["scene"].startswith("nyu"):  # its photographs have a white frame
         rim = 20 * height // HEIGHT
         seen[:rim], seen[-rim:], seen[:, :rim], seen[:, -rim:] = False, False, False, False
-    return Pair(facts["scene"], np.ascontiguousarray(picture), inverse, seen, metric)
+    return Pair(facts["scene"], np.ascontiguousarray(picture), inverse, seen, metric, facts["scene"].split("_")[0])
+
+
+def rendered(scenes: Path) -> list[Pair]:
+    """The rendered pairs in ``scenes`` that no training has seen; the sky counts as unknown."""
+    from training.shards import held_out
+
+    pictures, truths, families = held_out(scenes)
+    found = []
+    for index, (picture, truth, family) in enumerate(zip(pictures, truths, families, strict=True)):
+        inverse = truth.astype(np.float32)
+        found.append(Pair(f"{family} {index}", picture, inverse, inverse > 1e-4, True, str(family)))
+    return found
