@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from training.truth import Pair, halves, read_pair, rendered
+
 PLACE = Path("build/training")
 CORPUS = Path(__file__).parents[1] / "../shared/corpus/depth"
+SHIPPED = Path(__file__).parents[1] / "models" / "starter.onnx"
 STEPS = ("render", "train", "export", "evaluate")
-ASKED = ("ablate",)  # only when asked for by name
+ASKED = ("ablate", "sheet")  # only when asked for by name
 
 
 def main() -> None:
@@ -44,20 +47,27 @@ def main() -> None:
         from training.export import export
 
         export(checkpoint, file)
+    networks = {"shipped": SHIPPED} | ({"trained": file} if file.exists() else {})
     if "evaluate" in said.steps:
         from training.evaluate import report
-        from training.truth import halves, read_pair, rendered
+        from training.sheet import lifted
 
-        shipped = Path(__file__).parents[1] / "models" / "starter.onnx"
-        networks = {"shipped": shipped} | ({"trained": file} if file.exists() else {})
-        real = [read_pair(CORPUS / name) for name in halves()[said.half]] if CORPUS.is_dir() else []
-        print(report(said.half, real, rendered(scenes), networks))
+        print(report(said.half, _real(said.half), rendered(scenes), networks))
+        print("\n".join(f"- {name}: {lifted(path)}" for name, path in networks.items()))
     if "ablate" in said.steps:
         from training.ablate import ablate
-        from training.truth import halves, read_pair, rendered
 
-        real = [read_pair(CORPUS / name) for name in halves()["selection"]] if CORPUS.is_dir() else []
-        print(ablate(said.place, real, rendered(scenes), said.pause_file))
+        print(ablate(said.place, _real("selection"), rendered(scenes), said.pause_file))
+    if "sheet" in said.steps:
+        from training.sheet import sheet
+
+        shown = sheet(said.place / "photos", networks, said.place / "sheet.png")
+        print(f"{shown} photographs in {said.place / 'sheet.png'}")
+
+
+def _real(half: str) -> list[Pair]:
+    """The real pairs of a half; none where the corpus is not beside the project."""
+    return [read_pair(CORPUS / name) for name in halves()[half]] if CORPUS.is_dir() else []
 
 
 if __name__ == "__main__":

@@ -21,17 +21,17 @@ from training.train import SIDE, Recipe, train
 from training.truth import Pair
 
 SHARDS = 8
-BASE = Recipe(presentations=12_000, small_until=1.0, scenes=SHARDS * 250)
+BASE = Recipe(presentations=8_000, small_until=1.0, scenes=SHARDS * 250)
 VARIANTS = {
     "as made, 96 px": BASE,
     "planes never shifted": replace(BASE, shift=0.0),
     "shape as heavy as at the end, from the start": replace(BASE, weights=Weights(late=1.0)),
-    "shape and order alone, no values": replace(BASE, weights=Weights(late=1.0, values=0.0)),
     "no loss of order": replace(BASE, weights=Weights(order=0.0)),
     "rate doubled": replace(BASE, rate=2 * BASE.rate),
     "rate halved": replace(BASE, rate=BASE.rate / 2),
-    "128 px from the start": replace(BASE, small_until=0.0),
     "materials of any role": BASE,
+    "shape and order alone, no values": replace(BASE, weights=Weights(late=1.0, values=0.0)),
+    "128 px from the start": replace(BASE, small_until=0.0),
 }
 OTHER_SCENES = {"materials of any role": "any-role"}  # variant -> folder of its scenes
 

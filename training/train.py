@@ -75,6 +75,7 @@ def averaged(mean: dict[str, torch.Tensor], now: dict[str, torch.Tensor], step: 
 
 def save(path: Path, what: dict[str, Any]) -> None:
     """Write a checkpoint whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     torch.save(what, part)
     os.replace(part, path)
