@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import pages
-from training.evaluate import measures
+from training.measures import measures
 from training.truth import Pair, halves, read_pair
 from watcher import config, depth
 from watcher.network import Network

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from training import sharpen, sheet
+from training import sheet
 from training.evaluate import PLAIN, family_table, look, whole_table
 from training.measures import edges, interval, measures
 from training.photos import LIST, photos
@@ -41,17 +41,6 @@ def test_edges_of_the_truth_are_right() -> None:
     assert flat["edge F1"] == 0
     assert 0.05 < soft["edge F1"] < 0.95
     assert 0.02 < soft["edge error"] < flat["edge error"]
-
-
-@pytest.mark.parametrize("name", [name for name in sharpen.WAYS if name.startswith(("guided", "joint"))])
-def test_drawing_edges_again_after_the_picture(name: str) -> None:
-    """Where the picture has the truth's edges, each way makes a blurred map at least half as steep again there."""
-    truth = np.where(np.hypot(*np.mgrid[-60:60, -60:60]) < 35, 1, 0.5).astype(np.float32)
-    shrunk = cv2.resize(truth, (40, 40), interpolation=cv2.INTER_AREA)
-    small = np.asarray(cv2.GaussianBlur(shrunk, (0, 0), 1.5), dtype=np.float32)
-    picture = np.repeat((truth * 0.6)[..., None], 3, -1)
-    plain, drawn = (np.abs(np.diff(way(small, picture))).max() for way in (sharpen.linear, sharpen.WAYS[name]))
-    assert drawn > 1.5 * plain
 
 
 def test_an_edge_the_wrong_way_is_none() -> None:

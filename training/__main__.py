@@ -11,7 +11,7 @@ PLACE = Path("build/training")
 CORPUS = Path(__file__).parents[1] / "../shared/corpus/depth"
 SHIPPED = Path(__file__).parents[1] / "models" / "starter.onnx"
 STEPS = ("render", "train", "export", "evaluate")
-ASKED = ("ablate", "sheet", "edges")  # only when asked for by name
+ASKED = ("ablate", "sheet")  # only when asked for by name
 
 
 def main() -> None:
@@ -58,12 +58,6 @@ def main() -> None:
         from training.ablate import ablate
 
         print(ablate(said.place, _real("selection"), rendered(scenes), said.pause_file))
-    if "edges" in said.steps:
-        from training.sharpen import edge_table
-
-        for name, path in networks.items():
-            print(edge_table(f"{name}: selection", path, _real("selection")))
-            print(edge_table(f"{name}: rendered", path, rendered(scenes)))
     if "sheet" in said.steps:
         from training.sheet import sheet
 
