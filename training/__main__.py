@@ -11,7 +11,7 @@ PLACE = Path("build/training")
 CORPUS = Path(__file__).parents[1] / "../shared/corpus/depth"
 SHIPPED = Path(__file__).parents[1] / "models" / "starter.onnx"
 STEPS = ("render", "train", "export", "evaluate")
-ASKED = ("ablate", "sheet")  # only when asked for by name
+ASKED = ("ablate", "sheet", "check", "ship", "pictures")  # only when asked for by name
 
 
 def main() -> None:
@@ -63,6 +63,25 @@ def main() -> None:
 
         shown = sheet(said.place / "photos", networks, said.place / "sheet.png")
         print(f"{shown} photographs in {said.place / 'sheet.png'}")
+    _deliver(said.steps, networks)
+
+
+def _deliver(steps: list[str], networks: dict[str, Path]) -> None:
+    """The steps from an exported network to the one that is embedded."""
+    if "check" in steps:
+        from training.ship import report
+
+        print("\n\n".join(report(path) for path in networks.values()))
+    if "ship" in steps:
+        from training.ship import ship
+
+        if "trained" not in networks:
+            raise SystemExit("there is no exported network: python -m training export")
+        print(ship(networks["trained"], SHIPPED.parent))
+    if "pictures" in steps:
+        from training.pictures import draw
+
+        print("\n".join(f"drawn: {path}" for path in draw()))
 
 
 def _real(half: str) -> list[Pair]:
