@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
-from training import sheet
-from training.evaluate import PLAIN, family_table, look, whole_table
+from training import seen, sheet
+from training.evaluate import PLAIN, column, family_table, gate, look, whole_table
 from training.measures import edges, interval, measures
 from training.photos import LIST, photos
 from training.shards import HELD_OUT, held_out, read_shards, write_shard
@@ -74,6 +74,20 @@ def test_tables_name_every_family_and_the_difference_to_the_ramp() -> None:
     assert [line.split("|")[1].strip() for line in families.splitlines()[2:]] == ["box", "turned"]
 
 
+def test_gate_says_by_how_much_it_is_missed() -> None:
+    """The truth itself passes, but for what nobody has looked at; its opposite misses, by what is said."""
+    pairs = [_pair(_box()), _pair(_box()[::-1].copy())]
+    found = look(pairs, {"true": lambda pair: pair.inverse, "false": lambda pair: -pair.inverse} | PLAIN)
+    passed = gate(found["true"], found["ramp"], float("nan"))
+    assert passed.count("| reached |") == 4 + 1  # the head of the table says it too
+    assert "| subjects lifted off | 0.7 | nan | not known |" in passed
+    failed = gate(found["false"], found["ramp"], 0.6)
+    assert "| ordinal | 0.82 | 0.000 | missed by 0.820 |" in failed
+    assert "| subjects lifted off | 0.7 | 0.600 | missed by 0.100 |" in failed
+    worst = float((0 - column(found["ramp"], "ordinal")).min())
+    assert f"| worst to the ramp | -0.1 | {worst:.3f} | missed by {-0.1 - worst:.3f} |" in failed
+
+
 def test_held_out_scenes_are_never_learnt_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is measured on is in no shard to learn from, and what is learnt from is in none that is measured."""
     monkeypatch.setattr("training.shards.SCENES", 2)
@@ -106,15 +120,15 @@ def test_photographs_are_enough_and_each_has_a_licence() -> None:
 def test_every_subject_was_judged() -> None:
     """A network that was looked at was looked at for every subject on the list, and for nothing else."""
     subjects = sorted(photo.file for photo in photos() if photo.subject)
-    for one in tomllib.loads(sheet.LOOKED.read_text(encoding="utf-8"))["looked"]:
+    for one in tomllib.loads(seen.LOOKED.read_text(encoding="utf-8"))["looked"]:
         assert sorted(one["lifted"] + one["not_lifted"]) == subjects
 
 
 def test_the_shipped_network_was_looked_at(tmp_path: Path) -> None:
     """The network that is shipped has been looked at; one that nobody knows has not."""
-    assert "subjects lifted off by eye" in sheet.lifted(STARTER)
+    assert "subjects lifted off by eye" in seen.seen(STARTER)
     (tmp_path / "other.onnx").write_bytes(b"other")
-    assert sheet.lifted(tmp_path / "other.onnx") == "nobody has looked at its contact sheet"
+    assert seen.seen(tmp_path / "other.onnx") == "nobody has looked at its contact sheet"
 
 
 def test_sheet_shows_what_can_be_had(

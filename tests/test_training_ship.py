@@ -38,7 +38,7 @@ def other(tmp_path: Path) -> Path:
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody has looked, and the machine is quiet."""
-    monkeypatch.setattr(ship, "lifted", lambda path: "9 of 14 subjects lifted off by eye; not: none")
+    monkeypatch.setattr(ship, "seen", lambda path: "9 of 14 subjects lifted off by eye; not: none")
     monkeypatch.setattr(ship, "milliseconds", lambda path: (5.0, 6.0))
 
 

@@ -50,10 +50,8 @@ def main() -> None:
     networks = {"shipped": SHIPPED} | ({"trained": file} if file.exists() else {})
     if "evaluate" in said.steps:
         from training.evaluate import report
-        from training.sheet import lifted
 
         print(report(said.half, _real(said.half), rendered(scenes), networks))
-        print("\n".join(f"- {name}: {lifted(path)}" for name, path in networks.items()))
     if "ablate" in said.steps:
         from training.ablate import ablate
 

@@ -11,6 +11,7 @@ import onnxruntime
 
 from training.materials import Array
 from training.measures import MEASURES, interval, measures
+from training.seen import seen, share_lifted
 from training.truth import Pair
 
 Guess = Callable[[Pair], Array]
@@ -118,6 +119,30 @@ def picture_table(pairs: list[Pair], found: Found) -> str:
     return "\n".join(lines)
 
 
+GATE = {"ordinal": 0.82, "above the ramp": 0.65, "delta1": 0.70, "worst to the ramp": -0.1, "subjects lifted off": 0.7}
+
+
+def gate(rows: list[dict[str, float]], ramps: list[dict[str, float]], lifted: float) -> str:
+    """A Markdown table: what a network shall reach, what it reaches, and by how much it misses.
+
+    ``lifted`` is the share of the subjects of the contact sheet that stand out by eye, nan where nobody has looked.
+    """
+    gap = column(rows, "ordinal") - column(ramps, "ordinal")
+    reached = {
+        "ordinal": np.nanmean(column(rows, "ordinal")),
+        "above the ramp": (gap > 0).mean(),
+        "delta1": np.nanmean(column(rows, "delta1")),
+        "worst to the ramp": np.nanmin(gap),
+        "subjects lifted off": lifted,
+    }
+    lines = ["| gate | at least | reached | |", "|---" * 4 + "|"]
+    for name, least in GATE.items():
+        short = least - reached[name]
+        told = "not known" if np.isnan(short) else "reached" if short <= 0 else f"missed by {short:.3f}"
+        lines.append(f"| {name} | {least} | {reached[name]:.3f} | {told} |")
+    return "\n".join(lines)
+
+
 def report(half: str, real: list[Pair], made: list[Pair], networks: dict[str, Path]) -> str:
     """All tables: the real pairs of ``half`` as a whole, by family and by picture, then the rendered ones."""
     guesses = {name: network(path) for name, path in networks.items()} | PLAIN
@@ -126,6 +151,8 @@ def report(half: str, real: list[Pair], made: list[Pair], networks: dict[str, Pa
         found = look(real, guesses)
         whole = found | look(real, BEST)
         parts += [whole_table(half, real, whole), family_table(real, found), picture_table(real, found)]
+        for name, path in networks.items():
+            parts.append(f"{name}: {seen(path)}\n\n{gate(found[name], found['ramp'], share_lifted(path))}")
     if made:
         found = look(made, guesses)
         parts += [whole_table("rendered, held out", made, found), family_table(made, found)]

@@ -1,9 +1,7 @@
-"""A contact sheet: photographs beside what networks say of them, to be looked at; and what was seen, written down."""
+"""A contact sheet: photographs beside what networks say of them, to be looked at."""
 
 from __future__ import annotations
 
-import hashlib
-import tomllib
 from pathlib import Path
 
 import cv2
@@ -15,7 +13,6 @@ from training.photos import fetched, photos, read_photo
 from training.truth import Pair
 
 TILE, CELLS = 190, 3  # px a picture; photographs in a row
-LOOKED = Path(__file__).with_name("looked.toml")
 
 
 def sheet(place: Path, networks: dict[str, Path], target: Path) -> int:
@@ -44,16 +41,6 @@ def coloured(said: Array) -> np.ndarray:
     low, high = np.percentile(said, [2, 98])
     grey = np.clip((said - low) / max(high - low, 1e-6), 0, 1)
     return np.asarray(cv2.applyColorMap((grey * 255).astype(np.uint8), cv2.COLORMAP_INFERNO))
-
-
-def lifted(path: Path) -> str:
-    """How many subjects the network in ``path`` lifts off, as was seen by eye, or that nobody has looked."""
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    for one in tomllib.loads(LOOKED.read_text(encoding="utf-8")).get("looked", []):
-        if one["sha256"] == digest:
-            seen = f"{len(one['lifted'])} of {len(one['lifted']) + len(one['not_lifted'])}"
-            return f"{seen} subjects lifted off by eye; not: {', '.join(one['not_lifted']) or 'none'}"
-    return "nobody has looked at its contact sheet"
 
 
 def _blank(picture: np.ndarray) -> tuple[Array, np.ndarray]:

@@ -14,7 +14,7 @@ import onnx
 import onnxruntime
 from onnx import numpy_helper
 
-from training.sheet import lifted
+from training.seen import seen
 from watcher.catalog import Model, Spec
 from watcher.prepare import prepare
 
@@ -81,8 +81,8 @@ def ship(path: Path, models: Path) -> str:
     found = checked(path)
     if wrong := [f"{name}: {said}" for name, (said, good) in found.items() if not good]:
         raise SystemExit("not fit to be shipped:\n" + "\n".join(wrong))
-    if "lifted off" not in (seen := lifted(path)):
-        raise SystemExit(f"{seen}: make it (python -m training sheet), look, and write it down in training/looked.toml")
+    if "lifted off" not in (told := seen(path)):
+        raise SystemExit(f"{told}: make it (python -m training sheet), look, and write it down in training/looked.toml")
     content = path.read_bytes()
     manifest, card = models / "manifest.toml", models / "README.md"
     text = manifest.read_text(encoding="utf-8")
@@ -90,10 +90,10 @@ def ship(path: Path, models: Path) -> str:
     entry = re.sub(r"(?m)^bytes = \d+$", f"bytes = {len(content)}", entry)
     entry = re.sub(r'(?m)^sha256 = "\w+"$', f'sha256 = "{hashlib.sha256(content).hexdigest()}"', entry)
     entry = re.sub(r"(?m)^parameters = [\d_]+$", f"parameters = {round(parameters(path), -4):_}", entry)
-    told = re.sub(r"(?m)(\| file \| `starter\.onnx`, )[\d ]+( bytes)", rf"\g<1>{len(content):,}\g<2>", _read(card))
+    row = re.sub(r"(?m)(\| file \| `starter\.onnx`, )[\d ]+( bytes)", rf"\g<1>{len(content):,}\g<2>", _read(card))
     shutil.copyfile(path, models / "starter.onnx")
     manifest.write_text(head + entry + rest, encoding="utf-8")
-    card.write_text(told.replace(f"{len(content):,}", f"{len(content):,}".replace(",", " ")), encoding="utf-8")
+    card.write_text(row.replace(f"{len(content):,}", f"{len(content):,}".replace(",", " ")), encoding="utf-8")
     return REST
 
 
