@@ -53,9 +53,8 @@ def test_the_embedded_network_is_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_time_is_taken() -> None:
-    """The shortest time is no longer than the median, and no run takes nothing."""
-    best, middle = ship.milliseconds(MODELS / "starter.onnx")
-    assert 0 < best <= middle
+    """Two threads take some time, and so does one core; a network of this size needs less than a second."""
+    assert all(0 < took < 1000 for took in ship.milliseconds(MODELS / "starter.onnx"))
 
 
 @pytest.mark.usefixtures("seen")
