@@ -13,7 +13,7 @@ from training import seen, sheet
 from training.evaluate import PLAIN, column, family_table, gate, look, whole_table
 from training.measures import edges, interval, measures
 from training.photos import LIST, photos
-from training.shards import HELD_OUT, held_out, read_shards, write_shard
+from training.shards import HELD_OUT, read_shard, read_shards, write_shard
 from training.truth import Pair, rendered
 
 STARTER = Path(__file__).parents[1] / "models" / "starter.onnx"
@@ -93,11 +93,13 @@ def test_held_out_scenes_are_never_learnt_from(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("training.shards.SCENES", 2)
     for number in (0, HELD_OUT):
         write_shard(tmp_path, None, number)
-    kept = held_out(tmp_path)[0]
+    kept = read_shard(tmp_path, HELD_OUT)[0]
     shown = read_shards(tmp_path)[0]
     assert len(kept) == len(shown) == 2
     assert not np.array_equal(kept, shown)
     pairs = rendered(tmp_path)
+    assert np.array_equal(pairs[0].picture, kept[0])
+    assert np.array_equal(rendered(tmp_path, held_out=False)[0].picture, shown[0])
     assert all(pair.metric and pair.known.any() and pair.inverse[pair.known].min() > 0 for pair in pairs)
 
 

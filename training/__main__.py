@@ -51,7 +51,8 @@ def main() -> None:
     if "evaluate" in said.steps:
         from training.evaluate import report
 
-        print(report(said.half, _real(said.half), rendered(scenes), networks))
+        made = {"rendered, held out": rendered(scenes), "rendered, learnt from": rendered(scenes, held_out=False)}
+        print(report(said.half, _real(said.half), made, networks))
     if "ablate" in said.steps:
         from training.ablate import ablate
 

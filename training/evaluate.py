@@ -143,8 +143,11 @@ def gate(rows: list[dict[str, float]], ramps: list[dict[str, float]], lifted: fl
     return "\n".join(lines)
 
 
-def report(half: str, real: list[Pair], made: list[Pair], networks: dict[str, Path]) -> str:
-    """All tables: the real pairs of ``half`` as a whole, by family and by picture, then the rendered ones."""
+def report(half: str, real: list[Pair], made: dict[str, list[Pair]], networks: dict[str, Path]) -> str:
+    """All tables: the real pairs of ``half`` as a whole, by family and by picture, the gate, then the rendered ones.
+
+    A network that is much better on rendered pairs that it learnt from than on others has learnt them by heart.
+    """
     guesses = {name: network(path) for name, path in networks.items()} | PLAIN
     parts = []
     if real:
@@ -153,7 +156,8 @@ def report(half: str, real: list[Pair], made: list[Pair], networks: dict[str, Pa
         parts += [whole_table(half, real, whole), family_table(real, found), picture_table(real, found)]
         for name, path in networks.items():
             parts.append(f"{name}: {seen(path)}\n\n{gate(found[name], found['ramp'], share_lifted(path))}")
-    if made:
-        found = look(made, guesses)
-        parts += [whole_table("rendered, held out", made, found), family_table(made, found)]
+    for title, pairs in made.items():
+        if pairs:
+            found = look(pairs, guesses)
+            parts += [whole_table(title, pairs, found), family_table(pairs, found)]
     return "\n\n".join(parts)

@@ -67,9 +67,9 @@ def read_shards(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([one["pictures"] for one in loaded]), np.concatenate([one["truths"] for one in loaded])
 
 
-def held_out(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pictures, inverse depths and families of the shard that is kept for measuring; empty where it is not rendered."""
-    path = folder / f"{HELD_OUT:07d}.npz"
+def read_shard(folder: Path, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pictures, inverse depths and families of one shard; empty where it is not rendered."""
+    path = folder / f"{number:07d}.npz"
     if not path.exists():
         return np.empty((0, SIDE, SIDE, 3), np.uint8), np.empty((0, SIDE, SIDE), np.float16), np.empty(0, np.str_)
     kept = np.load(path)

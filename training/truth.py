@@ -67,11 +67,11 @@ def read_pair(folder: Path, whole: bool = False) -> Pair:
     return Pair(facts["scene"], np.ascontiguousarray(picture), inverse, seen, metric, facts["scene"].split("_")[0])
 
 
-def rendered(scenes: Path) -> list[Pair]:
-    """The rendered pairs in ``scenes`` that no training has seen; the sky counts as unknown."""
-    from training.shards import held_out
+def rendered(scenes: Path, held_out: bool = True) -> list[Pair]:
+    """The rendered pairs in ``scenes`` that no training has seen, or the first shard of the others; sky is unknown."""
+    from training.shards import HELD_OUT, read_shard
 
-    pictures, truths, families = held_out(scenes)
+    pictures, truths, families = read_shard(scenes, HELD_OUT if held_out else 0)
     found = []
     for index, (picture, truth, family) in enumerate(zip(pictures, truths, families, strict=True)):
         inverse = truth.astype(np.float32)
