@@ -12,7 +12,7 @@ import pytest
 from conftest import Home, make_picture
 from waiting import until
 
-from watcher import config, daemon, fetching, inbox, status
+from watcher import config, daemon, darwin, fetching, inbox, status
 from watcher.doctor import places
 from watcher.errors import ExitCode
 from watcher.fetching import Fetcher
@@ -108,7 +108,8 @@ def test_off() -> None:
 
 def test_elsewhere_nothing_is_asked() -> None:
     """The call that lets a thread download exists on a Mac only."""
-    assert fetching.allow_downloads() is False
+    assert darwin.allow_downloads() is False
+    assert darwin.download_policy() == -1
 
 
 # -- in the daemon ------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -95,7 +96,8 @@ def test_auto_takes_the_fastest_that_agrees(mac: FakeCoreML, opened: Opens) -> N
     mac.cpu_slow_s, mac.faults = 0.05, {"ALL": "slow", "CPUAndGPU": ""}
     with opened(provider="auto") as session:
         assert session.report.provider == "coreml"
-        assert session.report.decision.startswith("coreml MLProgram CPUAndGPU was chosen: cpu: ")
+        assert re.match(r"coreml MLProgram CPUAndGPU was chosen in \d+\.\d s: cpu: ", session.report.decision)
+        assert session.report.decided_s > 0
         assert session.report.note == ""
     mac.cpu_slow_s, mac.faults = 0.0, {"ALL": "slow", "CPUAndGPU": "slow"}
     with opened(provider="auto", anew=True) as session:

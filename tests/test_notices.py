@@ -271,7 +271,9 @@ def test_doctor(launchctl: FakeLaunchctl, tmp_path: Path, notify: bool) -> None:
     settings = settings_of(tmp_path, notify=notify)
 
     def finding() -> str:
-        return next(f.state for f in service.service(settings, tmp_path / "c.yaml", "") if f.id == "notifications")
+        return next(
+            f.state for f in service.service(settings, tmp_path / "c.yaml", agent.Survey()) if f.id == "notifications"
+        )
 
     assert finding() == ("warning" if notify else "ok")
     agent.Agent(config.state_dir(settings)).install(agent.filling(settings, tmp_path / "c.yaml"))

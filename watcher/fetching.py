@@ -6,14 +6,13 @@ nothing, takes one file at a time, and when it does not come back the daemon goe
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import logging
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from watcher import darwin
 from watcher.clock import now_s
 from watcher.errors import explain
 from watcher.handover import Handover
@@ -23,9 +22,6 @@ log = logging.getLogger(__name__)
 DEADLINE_S = 900.0
 _AGAIN_S = 60.0
 _WANTED_MOST = 500  # the rescan asks again for what found no place
-_MAC: bool = sys.platform == "darwin"
-# setiopolicy_np(3), sys/resource.h: IOPOL_TYPE_VFS_MATERIALIZE_DATALESS_FILES, IOPOL_SCOPE_THREAD, …_ON
-_MATERIALIZE, _THIS_THREAD, _ON = 3, 1, 2
 
 
 class Fetcher:
@@ -68,6 +64,10 @@ class Fetcher:
         self._queue.give(path)
         return True
 
+    def facts(self) -> dict[str, int]:
+        """``policy``: see ``darwin.download_policy``; ``fetched`` and ``failed`` since the start."""
+        return {"policy": darwin.download_policy(), "fetched": self.fetched, "failed": self.failed}
+
     @property
     def busy(self) -> bool:
         """Whether something will still come: a read that is beyond its deadline is no longer waited for."""
@@ -85,7 +85,7 @@ class Fetcher:
             )
 
     def _run(self) -> None:
-        allow_downloads()
+        darwin.allow_downloads()
         while (path := self._queue.take()) is not None and not self._stopping.is_set():
             self._now, self._begun_s = path, now_s()
             error = self._read(path)
@@ -115,11 +115,3 @@ class Fetcher:
             self._tell(str(path), "it could not be fetched from iCloud: {}. {}".format(*explain(error)))
             return
         self._arrived(str(path))
-
-
-def allow_downloads() -> bool:
-    """Let this thread's reads download; a process that launchd did not start may have that switched off."""
-    if not _MAC:
-        return False
-    library = ctypes.CDLL(None, use_errno=True)
-    return bool(library.setiopolicy_np(_MATERIALIZE, _THIS_THREAD, _ON) == 0)

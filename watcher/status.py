@@ -75,6 +75,7 @@ class Snapshot:
     partitions: int = 0
     fallback: str = ""
     decision: str = ""
+    decided_s: float = 0.0
     model: str = ""
     notice: str = ""
     counts: Counts = field(default_factory=Counts)
@@ -85,6 +86,7 @@ class Snapshot:
     queues: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     bottleneck: str = ""
     last_errors: tuple[Failure, ...] = ()
+    icloud: Mapping[str, int] = field(default_factory=dict)
     incomplete: tuple[Incomplete, ...] = ()
     watch: str = ""
     inboxes: tuple[str, ...] = ()

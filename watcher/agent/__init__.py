@@ -12,12 +12,14 @@ from pathlib import Path
 from watcher import config, notices
 from watcher.agent import launchd, notifier, plist, protected, systemd
 from watcher.agent.asking import Tools, program
-from watcher.agent.origin import python_for_plist, python_warning
+from watcher.agent.origin import python_for_plist, python_origin, python_warning
+from watcher.agent.survey import Survey, of_mac
 from watcher.agent_label import LABEL, UNIT, plist_file, unit_file
 from watcher.errors import Unavailable, UsageError
 
 __all__ = [
     "Agent",
+    "Survey",
     "drift",
     "filling",
     "guarded_folders",
@@ -28,9 +30,11 @@ __all__ = [
     "on_mac",
     "os_build",
     "python_for_plist",
+    "python_origin",
     "python_warning",
     "rendered",
     "show_notices",
+    "survey",
     "words",
 ]
 
@@ -61,6 +65,16 @@ def _program_words() -> list[str]:
 def words() -> str:
     """One line about the agent, from the system; empty where none is installed."""
     return Agent(Path()).words()
+
+
+def survey(*, probing: bool = False) -> Survey:
+    """What only other programs of the system can tell. ``probing``: what a report for others needs besides."""
+    said = words()
+    if not _MAC:
+        return Survey(said)
+    launchctl, pmset = Tools(program("launchctl")), Tools(program("pmset"))
+    keeper = launchd.Launchd(launchctl, os.getuid(), installed_file(), Path())
+    return of_mac(said, keeper, launchctl, pmset, probing=probing)
 
 
 def drift(settings: config.Settings, config_file: Path | None) -> list[str]:

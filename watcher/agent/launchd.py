@@ -89,7 +89,7 @@ class Launchd:
 
     def __init__(self, tools: Tools, uid: int, file: Path, state_dir: Path, *, label: str = LABEL) -> None:
         self.file = file
-        self._label = label
+        self.label = label
         self._tools = tools
         self._domain = f"gui/{uid}"
         self._target = f"{self._domain}/{label}"
@@ -109,7 +109,7 @@ class Launchd:
     def disabled(self) -> bool:
         """Whether the user, or a program, has switched the agent off; that outlives every installation."""
         answer = self._tools.ask(["print-disabled", self._domain])
-        pattern = rf'"{re.escape(self._label)}"\s*=>\s*(disabled|true)\b'
+        pattern = rf'"{re.escape(self.label)}"\s*=>\s*(disabled|true)\b'
         return answer.code == 0 and re.search(pattern, answer.out) is not None
 
     # -- doing ----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,16 @@ from pathlib import Path
 from watcher.errors import UsageError
 
 _CELLAR = re.compile(r"^(?P<prefix>.*)/Cellar/(?P<formula>python@[\d.]+)/[^/]+/(?P<rest>.+)$")
+_ORIGINS = (
+    ("/Library/Developer/CommandLineTools/", "Apple's command line tools"),
+    ("/Applications/Xcode.app/", "Apple's Xcode"),
+    ("/Cellar/", "Homebrew"),
+    ("/Library/Frameworks/Python.framework/", "python.org"),
+    ("/uv/python/", "uv"),
+    ("/.pyenv/", "pyenv"),
+    ("conda", "conda"),
+    ("/opt/local/", "MacPorts"),
+)
 _APPLE = ("/usr/bin/python3", "/Library/Developer/CommandLineTools/", "/Applications/Xcode.app/")
 
 
@@ -29,6 +40,12 @@ def python_for_plist(executable: str | None = None) -> Path:
         if stable.exists():
             return stable
     return Path(found)
+
+
+def python_origin(prefix: str | None = None) -> str:
+    """Who made the Python that runs this, by where it lies; ``prefix``: its real folder."""
+    place = f"{os.path.realpath(sys.base_prefix) if prefix is None else prefix}/"
+    return next((name for mark, name in _ORIGINS if mark in place), "another Python")
 
 
 def python_warning(prefix: Path | None = None) -> str:

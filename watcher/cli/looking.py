@@ -169,13 +169,13 @@ def doctor(
     """Check every precondition, and run the network once for real."""
     from watcher import agent
 
-    said = agent.words()  # starts a process; what follows loads the runtime
+    survey = agent.survey(probing=report is not None)  # starts programs; what follows loads the runtime
     from watcher import doctor
 
-    findings = doctor.examine(config, said)
+    findings = doctor.examine(config, survey)
     if report is not None:
         try:
-            doctor.write_report(findings, report)
+            doctor.write_report(findings, report, survey, config)
         except FileExistsError:
             raise CannotCreate(f"{report} is there already", "Name another file.") from None
     if as_json:

@@ -149,6 +149,7 @@ class Teller:
             partitions=report.partitions if report else 0,
             fallback=report.note if report else "",
             decision=report.decision if report else "",
+            decided_s=report.decided_s if report else 0.0,
             model=self._network.name,
             notice=self._network.notice,
             counts=status.Counts(
@@ -171,6 +172,7 @@ class Teller:
             watch=self.watch,
             incomplete=rooms.intake.incomplete,
             inboxes=self._inboxes,
+            icloud=rooms.fetcher.facts(),
             started=self._started,
             updated=stamp(),
             version=__version__,

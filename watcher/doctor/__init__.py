@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from watcher import config
-from watcher.doctor import places, program, service
+from watcher.agent import Survey
+from watcher.doctor import machine, places, program, report, service
 from watcher.doctor.finding import Finding
-from watcher.doctor.report import write as write_report
 from watcher.errors import ConfigError
 
 __all__ = ["Finding", "examine", "write_report"]
 
 
-def examine(config_path: Path | None, agent_said: str = "") -> tuple[Finding, ...]:
+def examine(config_path: Path | None, survey: Survey | None = None) -> tuple[Finding, ...]:
     """Look at everything. A configuration with mistakes is a finding too, and what can be checked still is.
 
-    ``agent_said`` is ``agent.words()``: asked for by the caller, because it starts a process and this one will hold
-    the runtime.
+    ``survey`` is ``agent.survey()``: asked for by the caller, because it starts processes and this one will hold the
+    runtime.
     """
-    return tuple(_look(config_path, agent_said))
+    return tuple(_look(config_path, survey or Survey()))
 
 
-def _look(config_path: Path | None, agent_said: str) -> Iterator[Finding]:
+def write_report(findings: Sequence[Finding], file: Path, survey: Survey, config_path: Path | None) -> None:
+    """What can be sent to others, into a new file. Raises ``OSError``; never over a file that is there."""
+    report.write(findings, file, survey, _settings(config_path)[0])
+
+
+def _look(config_path: Path | None, survey: Survey) -> Iterator[Finding]:
     yield from program.system()
+    yield from machine.machine(survey)
     yield from program.runtime()
     settings, findings = _settings(config_path)
     yield from findings
@@ -32,7 +38,7 @@ def _look(config_path: Path | None, agent_said: str) -> Iterator[Finding]:
     if not any(finding.state == "problem" for finding in findings):
         for number, folder in enumerate(settings.folders, 1):
             yield from places.folder(number, folder, settings.watch.observer)
-        yield from service.service(settings, config.find(config_path), agent_said)
+        yield from service.service(settings, config.find(config_path), survey)
     yield from program.network(settings)
 
 

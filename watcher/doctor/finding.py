@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 State = Literal["ok", "warning", "problem"]
@@ -10,7 +11,7 @@ State = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``id`` is stable. ``remedy`` is empty where nothing has to be done."""
+    """``id`` is stable. ``remedy`` is empty where nothing has to be done. ``facts``: numbers for a report only."""
 
     id: str
     title: str
@@ -18,6 +19,9 @@ class Finding:
     found: str
     why: str
     remedy: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        values = asdict(self)
+        del values["facts"]
+        return values

@@ -142,7 +142,7 @@ def _log(log: Path) -> Told:
     if not log.exists():
         return "ok", f"{log} (is made when needed)", ""
     os.close(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK))
-    return "ok", str(log), ""
+    return "ok", f"{log} ({log.stat().st_size / 1e6:.1f} MB; it turns over by itself)", ""
 
 
 def _space(outbox: Path) -> Told:

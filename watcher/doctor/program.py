@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from importlib import metadata
 
 import numpy as np
@@ -14,6 +15,7 @@ from watcher.clock import now_s
 from watcher.doctor.finding import Finding, State
 from watcher.errors import WatcherError
 from watcher.network import Network
+from watcher.session import Report
 
 _OLDEST = (3, 11)
 _RUNTIMES = ("onnxruntime", "onnxruntime-silicon", "onnxruntime-gpu")
@@ -21,7 +23,7 @@ _OLDEST_RUNTIME = (1, 31)
 
 
 def system() -> Iterator[Finding]:
-    """Python and the machine. ``os.uname`` asks the system; ``platform`` would start a process."""
+    """The program and its Python. ``os.uname`` asks the system; ``platform`` would start a process."""
     machine = os.uname()
     version = ".".join(map(str, sys.version_info[:3]))
     state: State = "ok" if sys.version_info[:2] >= _OLDEST else "problem"
@@ -29,15 +31,6 @@ def system() -> Iterator[Finding]:
     yield Finding(
         "python", "program", state, found, "Python 3.11 or newer is needed.", "" if state == "ok" else "Install it."
     )
-    if machine.sysname == "Darwin" and machine.machine != "arm64":
-        yield Finding(
-            "architecture",
-            "architecture",
-            "problem",
-            f"this Python was made for {machine.machine}",
-            "CoreML is only fast in a native process.",
-            "Install a Python for Apple Silicon (arm64) and install depth-watcher with it.",
-        )
 
 
 def runtime() -> Iterator[Finding]:
@@ -88,7 +81,7 @@ def network(settings: config.Settings) -> Iterator[Finding]:
     state: State = "warning" if chosen.notice else "ok"
     yield Finding("model", "model", state, f"{chosen.name}: {chosen.licence}", why, chosen.notice)
     yield _graph(chosen)
-    yield _inference(chosen)
+    yield from _inference(chosen)
 
 
 def _graph(chosen: Network) -> Finding:
@@ -104,7 +97,7 @@ def _graph(chosen: Network) -> Finding:
     return Finding("graph", "graph", "warning", found, why, f"depth-watcher models prepare {chosen.name}")
 
 
-def _inference(chosen: Network) -> Finding:
+def _inference(chosen: Network) -> Iterator[Finding]:
     why = "One picture through the real session, as the daemon would do it."
     try:
         with chosen.open() as session:
@@ -115,18 +108,40 @@ def _inference(chosen: Network) -> Finding:
             took_ms = (now_s() - began_s) * 1000
             report = session.report
     except WatcherError as error:
-        return Finding("inference", "inference", "problem", error.what, why, error.remedy)
+        yield Finding("inference", "inference", "problem", error.what, why, error.remedy)
+        return
+    yield _self_test(report)
     nodes = ", ".join(f"{count} nodes on {name}" for name, count in report.nodes.items()) or report.provider
     found = f"{took_ms:.1f} ms on {report.provider} ({nodes}; {report.runtime})"
     if not np.isfinite(raw).all() or float(np.ptp(raw)) == 0:
         remedy = "Set model.provider to cpu, and verify the model: depth-watcher models verify"
-        return Finding("inference", "inference", "problem", f"{found}: the map is not usable", why, remedy)
-    if report.note:
+        yield Finding("inference", "inference", "problem", f"{found}: the map is not usable", why, remedy)
+    elif report.note:
         remedy = "See model.provider; `depth-watcher models bench` tries every provider anew."
-        return Finding("inference", "inference", "warning", f"{found}. {report.note}", why, remedy)
-    if report.decision:
-        found += f". {report.decision}"
-    return Finding("inference", "inference", "ok", found, why)
+        yield Finding("inference", "inference", "warning", f"{found}. {report.note}", why, remedy)
+    else:
+        found += f". {report.decision}" if report.decision else ""
+        yield Finding("inference", "inference", "ok", found, why)
+
+
+def _self_test(report: Report) -> Finding:
+    """What each rung of CoreML did with the golden picture, held against the CPU."""
+    why = "CoreML may give other numbers than the network was made for, without a word."
+    facts = {
+        "runtime": report.runtime,
+        "provider": report.provider,
+        "nodes": report.nodes,
+        "partitions": report.partitions,
+        "decided_s": report.decided_s,
+        "trials": [asdict(trial) for trial in report.trials],
+    }
+    tried = [trial for trial in report.trials if trial.rung != "cpu"]
+    if not tried:
+        return Finding("self-test", "self-test", "ok", "the CPU runs, and is the measure itself", why, facts=facts)
+    found = f"{'; '.join(str(trial) for trial in tried)}; decided in {report.decided_s:.1f} s"
+    state: State = "ok" if any(not trial.fault for trial in tried) else "warning"
+    remedy = "`depth-watcher models bench` tries anew; an update of macOS or of the runtime may heal it."
+    return Finding("self-test", "self-test", state, found, why, "" if state == "ok" else remedy, facts)
 
 
 def _scene() -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:

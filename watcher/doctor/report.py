@@ -10,16 +10,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from watcher import __version__, agent, durable
+from watcher import __version__, agent, config, darwin, durable
+from watcher.agent import Survey
 from watcher.clock import stamp
+from watcher.doctor import points
 from watcher.doctor.finding import Finding
 
 # Only these are told in full; of all others only whether they are well, because their words may hold a path.
-_TOLD = frozenset({"architecture", "runtime", "telemetry", "inference", "agent", "agent-file", "native-log", "crashes"})
+_TOLD = frozenset(
+    (
+        *("system", "architecture", "runtime", "telemetry", "inference", "self-test", "graph", "sleep"),
+        *("agent", "agent-file", "login-item", "notifications", "native-log", "crashes"),
+    )
+)
 
 
-def make(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Keys are stable: ``program``, ``system``, ``findings``."""
+def make(findings: Sequence[Finding], survey: Survey, settings: config.Settings) -> dict[str, Any]:
+    """Keys are stable: ``program``, ``system``, ``findings``, and those that ``points.POINTS`` names."""
     machine = os.uname()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return {
@@ -30,10 +37,14 @@ def make(findings: Sequence[Finding]) -> dict[str, Any]:
             "release": machine.release,
             "machine": machine.machine,
             "macos": agent.os_build(),
+            "chip": darwin.sysctl_text("machdep.cpu.brand_string"),
+            "rosetta": darwin.translated(),
+            "python": agent.python_origin(),
             "open_files": [soft, hard],
             "processors": os.cpu_count(),
         },
         "findings": [_told(finding) for finding in findings],
+        **points.answers(settings, findings, survey),
     }
 
 
@@ -49,7 +60,7 @@ def _without_places(text: str) -> str:
     return " ".join("<path>" if word.lstrip("('\"").startswith(("/", "~")) else word for word in text.split())
 
 
-def write(findings: Sequence[Finding], file: Path) -> None:
+def write(findings: Sequence[Finding], file: Path, survey: Survey, settings: config.Settings) -> None:
     """Raises ``OSError``; never over a file that is there."""
-    text = json.dumps(make(findings), indent=2) + "\n"
+    text = json.dumps(make(findings, survey, settings), indent=2) + "\n"
     durable.write_new(file.absolute(), text.encode(), mode=0o600)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from watcher import agent, config
+from watcher import agent, config, recovery
 from watcher.clock import wall_s
 from watcher.doctor.finding import Finding, State
 
@@ -14,18 +14,15 @@ _LONG_LOG_BYTES = 10_000_000
 _RECENT_S = 7 * 86400.0
 
 
-def service(settings: config.Settings, config_file: Path | None, said: str) -> Iterator[Finding]:
-    """``said``: what the system's manager of services answered, asked before the runtime was loaded."""
-    yield _agent(said)
-    if changed := agent.drift(settings, config_file):
-        found = f"{', '.join(changed)}: not what `install` would write now"
-        remedy = "`depth-watcher install` brings it up to date; name the settings file with --config."
-        yield Finding("agent-file", "agent's file", "warning", found, "The agent runs as its file says.", remedy)
-    if warning := agent.python_warning():
-        yield Finding("agent-python", "agent's Python", "warning", warning, "The agent would not start again.", warning)
+def service(settings: config.Settings, config_file: Path | None, survey: agent.Survey) -> Iterator[Finding]:
+    """``survey``: what other programs of the system answered, asked before the runtime was loaded."""
+    yield _agent(survey.words)
+    if agent.on_mac():
+        yield _login_item(survey)
+    yield _file(agent.drift(settings, config_file), installed=bool(survey.words))
     yield _notifications(settings, config_file)
     yield from _logs(settings)
-    yield from _crashes()
+    yield from _crashes(settings)
 
 
 def _agent(said: str) -> Finding:
@@ -37,6 +34,25 @@ def _agent(said: str) -> Finding:
         return Finding("agent", "agent", "problem", said, why, remedy)
     state: State = "warning" if "no process" in said or "not loaded" in said or "cannot be asked" in said else "ok"
     return Finding("agent", "agent", state, said, why, "" if state == "ok" else "`depth-watcher start` starts it.")
+
+
+def _login_item(survey: agent.Survey) -> Finding:
+    why = "A person may switch the agent off in System Settings, and that outlives every installation."
+    if survey.switched_off is None:
+        return Finding("login-item", "login item", "warning", "launchd could not be asked", why, "Ask from Terminal.")
+    if survey.switched_off:
+        remedy = "System Settings > General > Login Items & Extensions: switch it on; then `depth-watcher start`."
+        return Finding("login-item", "login item", "problem", "switched off", why, remedy)
+    return Finding("login-item", "login item", "ok", "not switched off", why)
+
+
+def _file(changed: list[str], *, installed: bool) -> Finding:
+    why = "The agent runs as its file says."
+    if changed:
+        found = f"{', '.join(changed)}: not what `install` would write now"
+        remedy = "`depth-watcher install` brings it up to date; name the settings file with --config."
+        return Finding("agent-file", "agent's file", "warning", found, why, remedy)
+    return Finding("agent-file", "agent's file", "ok", "as `install` writes it" if installed else "not installed", why)
 
 
 def _notifications(settings: config.Settings, config_file: Path | None) -> Finding:
@@ -63,15 +79,19 @@ def _logs(settings: config.Settings) -> Iterator[Finding]:
         yield Finding("native-log", "native log", state, f"{size / 1e6:.1f} MB", why, remedy)
 
 
-def _crashes() -> Iterator[Finding]:
-    """Recent reports of a crashed Python: ours, or another program's; only their number is told."""
-    if not agent.on_mac():
-        return
+def _crashes(settings: config.Settings) -> Iterator[Finding]:
+    """Recent reports of a crashed Python, ours or another program's, and the trace that ours leaves; only numbers."""
     recent = 0
     with contextlib.suppress(OSError):
         for file in (Path.home() / "Library/Logs/DiagnosticReports").glob("[Pp]ython*.ips"):
             recent += wall_s() - file.stat().st_mtime < _RECENT_S
-    state: State = "warning" if recent else "ok"
-    remedy = "Console > Crash Reports shows them; that of the daemon names onnxruntime." if recent else ""
-    found = f"{recent} crash reports of a Python in the last seven days"
-    yield Finding("crashes", "crash reports", state, found, "A crash inside the runtime leaves one.", remedy)
+    trace = 0
+    with contextlib.suppress(OSError):
+        trace = (config.state_dir(settings) / recovery.CRASH_FILE).stat().st_size
+    state: State = "warning" if recent or trace else "ok"
+    said = [f"{recent} crash reports of a Python in the last seven days"] if agent.on_mac() else []
+    said.append("the daemon's last process died in native code" if trace else "no trace of a crash of the daemon")
+    remedy = "The next start sorts out the picture that it had in hand; depth-watcher logs." if trace else ""
+    if recent:
+        remedy = f"Console > Crash Reports shows them; that of the daemon names onnxruntime. {remedy}".strip()
+    yield Finding("crashes", "crash reports", state, "; ".join(said), "A crash in the runtime leaves one.", remedy)

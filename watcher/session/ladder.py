@@ -200,8 +200,16 @@ class _Climb:
         if faults:
             ending = "; the CPU runs instead" if verdict.rung == _CPU else f"; {verdict.rung} runs instead"
             note = faults + ending
-        decision = f"{verdict.rung} was chosen: " + "; ".join(str(one) for one in verdict.trials if not one.fault)
-        report = replace(loaded.report, note=note, trials=verdict.trials, decision=decision if verdict.trials else "")
+        took = f" in {verdict.decided_s:.1f} s" if verdict.decided_s else ""
+        decision = f"{verdict.rung} was chosen{took}: " + "; ".join(str(one) for one in verdict.trials if not one.fault)
+        report = replace(
+            loaded.report,
+            note=note,
+            trials=verdict.trials,
+            decision=decision if verdict.trials else "",
+            decided_s=verdict.decided_s,
+            trial_key="" if verdict.rung == _CPU else f"{self._key} | {verdict.rung}",
+        )
         return replace(loaded, report=report)
 
 

@@ -60,7 +60,8 @@ class Report:
     ``partitions``: into how many pieces CoreML's share of the graph is cut; one is good, every border costs.
     ``provider`` is ``coreml`` when at least one node is there, read from the graph assignment and not believed.
     ``note`` is empty, or a sentence for people (a fallback, an old runtime). ``trials`` and ``decision``: how the
-    providers did, and which was chosen; empty where there was no choice.
+    providers did, and which was chosen; empty where there was no choice. ``decided_s``: seconds that choosing took,
+    when it was done. ``trial_key``: under which the rung that runs is remembered.
     """
 
     requested: str
@@ -73,6 +74,8 @@ class Report:
     note: str = ""
     trials: tuple[Trial, ...] = ()
     decision: str = ""
+    decided_s: float = 0.0
+    trial_key: str = ""
 
     @property
     def fell_back(self) -> bool:
