@@ -21,10 +21,12 @@ def path_of_frames(task: dict[str, Any]) -> dict[str, Any]:
     from watcher.frame import Frame, Outcome
 
     moments: list[float] = []
+    cpu_s: list[float] = []  # of all threads together, at the same moments
 
     def heard(_frame: Frame, outcome: Outcome) -> None:
         if outcome is Outcome.DONE:
             moments.append(time.perf_counter())
+            cpu_s.append(time.process_time())
 
     settings = config.load(Path(task["config"]))
     life = daemon.Daemon(settings, once=True, heard=heard)
@@ -34,7 +36,7 @@ def path_of_frames(task: dict[str, Any]) -> dict[str, Any]:
     code = life.run()
     if code or not moments:
         raise RuntimeError(f"the daemon ended with {code} after {len(moments)} maps")
-    return {"moments": moments}
+    return {"moments": moments, "cpu_at_s": cpu_s}
 
 
 def loop(task: dict[str, Any]) -> dict[str, Any]:

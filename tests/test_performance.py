@@ -17,8 +17,9 @@ from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGroupe
 from bench import drawing, table
 from bench.rows import ROWS, Found
 from watcher import depth, imagefile, watch
+from watcher.backlog import Handled
 from watcher.frame import Source
-from watcher.inbox import identity_of
+from watcher.inbox import Inbox, identity_of
 from watcher.intake.foreign import Foreign, Judged
 from watcher.session import Options, open_session, runtime
 
@@ -157,3 +158,40 @@ def test_a_scan_opens_only_so_many_files(tmp_path: Path, monkeypatch: pytest.Mon
     ]
     assert judged == [Judged.FOREIGN, Judged.LATER, Judged.CANDIDATE]
     assert foreign.tired
+
+
+def test_what_is_no_news_costs_one_look_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of files that were judged before, a later scan makes nothing and counts them; new content is judged again."""
+    inbox, foreign, handled = Inbox(tmp_path, recursive=True), Foreign(), Handled()
+    for name in ("note.txt", "kept.jpg", "new.jpg"):
+        (tmp_path / name).write_bytes(b"hello")
+    state = (tmp_path / "kept.jpg").lstat()
+    handled.add_content(0, "kept.jpg", (state.st_size, state.st_mtime_ns))
+
+    def scanned(in_view: frozenset[tuple[int, str]] = frozenset()) -> list[str]:
+        foreign.begin()
+        seen = list(inbox.scan("", foreign.known(0, handled, in_view)))
+        for sighting in seen:
+            assert sighting.source is not None
+            foreign.judge(0, sighting.source)
+        return sorted(sighting.rel for sighting in seen)
+
+    assert scanned() == ["new.jpg", "note.txt"]
+    assert scanned() == ["new.jpg"]
+    assert foreign.skipped == 1
+    assert scanned(frozenset({(0, "note.txt")})) == ["new.jpg", "note.txt"]
+    (tmp_path / "note.txt").write_bytes(b"hello again")
+    assert scanned() == ["new.jpg", "note.txt"]
+
+
+def test_opencv_starts_no_threads_of_its_own_in_the_path() -> None:
+    """Loaders and finishers work side by side; a pool that spins between them would take the network's cores."""
+    import cv2
+
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(2)
+    try:
+        depth.one_thread_each()
+        assert cv2.getNumThreads() == 1
+    finally:
+        cv2.setNumThreads(before)

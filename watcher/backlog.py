@@ -138,26 +138,27 @@ class Handled:
     """Remembers, in bounded memory, which contents need no second look. Forgetting only costs a look-up."""
 
     def __init__(self, most: int = 500_000) -> None:
-        self._marks: set[int] = set()
+        self.marks: set[int] = set()
         self._most = most
 
     def add(self, folder: int, key: str, identity: Identity) -> None:
         self.add_content(folder, key, identity.content)
 
     def add_content(self, folder: int, key: str, content: tuple[int, int]) -> None:
-        if len(self._marks) < self._most:
-            self._marks.add(_mark(folder, key, content))
+        if len(self.marks) < self._most:
+            self.marks.add(mark_of(folder, key, content))
 
     def __contains__(self, what: tuple[int, str, Identity]) -> bool:
         folder, key, identity = what
-        return _mark(folder, key, identity.content) in self._marks
+        return mark_of(folder, key, identity.content) in self.marks
 
     @property
     def full(self) -> bool:
-        return len(self._marks) >= self._most
+        return len(self.marks) >= self._most
 
 
-def _mark(folder: int, key: str, content: tuple[int, int]) -> int:
+def mark_of(folder: int, key: str, content: tuple[int, int]) -> int:
+    """One number for one content under one key; ``content`` is (size, mtime_ns)."""
     return hash((folder, key, content))
 
 

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from watcher.clock import now_s
 from watcher.course import Course
+from watcher.depth import one_thread_each
 from watcher.effort import Effort
 from watcher.errors import VolumeTrouble
 from watcher.frame import Frame
@@ -40,6 +41,7 @@ class Crew(ABC, Generic[T]):
 
     def _take_from(self, source: Handover[T]) -> None:
         self._source = source
+        one_thread_each()
         for thread in self._threads:
             thread.start()
 

@@ -20,7 +20,9 @@ T = TypeVar("T")
 class Handover(Generic[T]):
     def __init__(self, capacity: int, on_take: Callable[[], None] | None = None, *, aside: int = 0) -> None:
         """``on_take`` is rung by the taker whenever a place becomes free. ``aside``: places of the second lane."""
-        self._changed = threading.Condition()
+        # One lock; each side waits for its own news, so that an item wakes the one thread that can use it.
+        lock = threading.Lock()
+        self._filled, self._freed = threading.Condition(lock), threading.Condition(lock)
         self._lane: deque[T] = deque()
         self._second: deque[T] = deque()
         self._second_next = False
@@ -42,23 +44,23 @@ class Handover(Generic[T]):
 
     def give(self, item: T) -> None:
         """Hand an item down; waits for a free place."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self.full())
+        with self._freed:
+            self._freed.wait_for(lambda: not self.full())
             self._lane.append(item)
-            self._changed.notify_all()
+            self._filled.notify()
 
     def offer(self, item: T) -> bool:
         """Hand an item down by the second lane, at once; False where that is full or the handover is closed."""
-        with self._changed:
+        with self._filled:
             if self._closed or len(self._second) >= self.aside:
                 return False
             self._second.append(item)
-            self._changed.notify_all()
+            self._filled.notify()
             return True
 
     def withdraw(self, item: T) -> bool:
         """Take back what was offered, where nobody has taken it yet."""
-        with self._changed:
+        with self._filled:
             held = [other for other in self._second if other is not item]
             found = len(held) < len(self._second)
             self._second = deque(held)
@@ -66,20 +68,21 @@ class Handover(Generic[T]):
 
     def take(self) -> T | None:
         """The next item; waits for one. ``None`` once the handover is closed and empty, for every taker."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._lane or self._second or self._closed)
+        with self._filled:
+            self._filled.wait_for(lambda: self._lane or self._second or self._closed)
             if not self._lane and not self._second:
                 return None
             aside = bool(self._second) and (self._second_next or not self._lane)
             item = (self._second if aside else self._lane).popleft()
             self._second_next = not aside
-            self._changed.notify_all()
+            if not aside:
+                self._freed.notify()
         if self._on_take is not None and not aside:
             self._on_take()
         return item
 
     def close(self) -> None:
         """Nothing more will be given. Called once, by whoever joined all the givers."""
-        with self._changed:
+        with self._filled:
             self._closed = True
-            self._changed.notify_all()
+            self._filled.notify_all()

@@ -56,6 +56,9 @@ class Taken:
     sha256: str
 
 
+Known = Callable[[str, int, int], bool]
+
+
 class Inbox:
     """One watched folder. Holds no list of files: the folder itself is the backlog."""
 
@@ -86,8 +89,11 @@ class Inbox:
 
     # -- seeing ---------------------------------------------------------------------------------------------------
 
-    def scan(self, below: str = "") -> Iterator[Sighting]:
+    def scan(self, below: str = "", known: Known | None = None) -> Iterator[Sighting]:
         """Everything in the inbox (or in one of its folders), in no order, without holding it in memory.
+
+        ``known(key, size, mtime_ns)`` is asked first, and what it knows is left out: of a hundred thousand files that
+        are no news, none costs more than that.
 
         Raises ``OSError`` where the inbox itself cannot be read: that is never an empty inbox.
         """
@@ -110,7 +116,7 @@ class Inbox:
                     if self._is_folder(entry):
                         if self.recursive and not self.passes_folder(entry.name):
                             pending.append(rel)
-                    else:
+                    elif known is None or not self._is_known(rel, entry, known):
                         yield self._sight(root, rel, entry)
 
     def sight(self, path: str) -> Sighting | None:
@@ -147,6 +153,15 @@ class Inbox:
             return entry.is_dir(follow_symlinks=False)
         except OSError:
             return False
+
+    def _is_known(self, rel: str, entry: os.DirEntry[str], known: Known) -> bool:
+        if not rel.isascii():
+            return False
+        try:
+            state = entry.stat(follow_symlinks=False)
+        except OSError:
+            return False
+        return stat.S_ISREG(state.st_mode) and known(self.keys(rel)[0], state.st_size, state.st_mtime_ns)
 
     def _sight(self, root: Path, rel: str, entry: os.DirEntry[str]) -> Sighting:
         try:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from watcher.depth.masking import mask_far
 from watcher.depth.ranges import SIGNATURE_FIELDS, Running, first, of_percentiles, of_shot, quantiles, undone
 from watcher.depth.refining import guide_of, snapped
+from watcher.depth.threads import one_thread_each
 from watcher.errors import NoDepth
 from watcher.frame import Float32
 
@@ -43,6 +44,7 @@ __all__ = [
     "min_side_px",
     "of_percentiles",
     "of_shot",
+    "one_thread_each",
     "prepare",
     "quantiles",
     "snapped",
@@ -142,13 +144,12 @@ def _planes(small: NDArray[Any], full: float, plan: Plan) -> Float32:
     tensor = np.empty((1, 3, *small.shape[:2]), np.float32)
     work = np.float64 if small.dtype == np.float64 else np.float32
     for channel, plane in enumerate(cv2.split(small)):
-        part = plane.astype(work, copy=False)
-        if full != 1.0:
-            part = np.divide(part, work(full))
+        part: NDArray[Any] = tensor[0, channel] if work is np.float32 else np.empty(plane.shape, work)
+        np.divide(plane, work(full), out=part, dtype=work)
         if plan.mean is not None:
-            part = np.subtract(part, work(plan.mean[channel]))
+            part -= work(plan.mean[channel])
         if plan.std is not None:
-            part = np.divide(part, work(plan.std[channel]))
+            part /= work(plan.std[channel])
         tensor[0, channel] = part
     return tensor
 

@@ -141,7 +141,7 @@ class Finder(Looker):
                 self._scan_at_s[index] = 0.0
         else:
             self._beyond.counts[index] = self._found - len(chosen)
-            self._ignored[index] = self._passed
+            self._ignored[index] = self._passed + self._junk.skipped
             period_s = min(_POLL_S, self._rescan_s) if index in self._polled else self._rescan_s
             pause_s = max(period_s, min(_POLL_SHARE * cost_s, self._rescan_s))
             self._scan_at_s[index] = now_s() + (0.0 if self._junk.tired else pause_s)
@@ -169,7 +169,7 @@ class Finder(Looker):
 
     def _candidates(self, index: int, folder: Folder, below: str) -> Iterator[Sighting]:
         """What may be new to us; files that are in view already are refreshed in passing."""
-        for sighting in folder.inbox.scan(below):
+        for sighting in folder.inbox.scan(below, self._junk.known(index, self._handled, self.backlog.entries)):
             source = sighting.source
             if source is None:
                 self._pass_over(folder, sighting)

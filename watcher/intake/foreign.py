@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import Enum, auto
 
 from watcher import imagefile
-from watcher.backlog import Handled
+from watcher.backlog import Handled, Key, mark_of
 from watcher.frame import Source
-from watcher.inbox import open_source
+from watcher.inbox import Known, open_source
 
 _OPENED_MOST = 50_000  # in one scan: intake has other things to do than to open files
 
@@ -22,10 +23,23 @@ class Foreign(Handled):
     def __init__(self) -> None:
         super().__init__()
         self._opened = 0
+        self.skipped = 0  # in this scan, of those that were known before
 
     def begin(self) -> None:
         """A scan begins."""
-        self._opened = 0
+        self._opened = self.skipped = 0
+
+    def known(self, folder: int, handled: Handled, in_view: Container[Key]) -> Known:
+        """Says of a file in one look-up that it is no news: foreign, or done and kept. It counts the foreign ones."""
+
+        def is_known(key: str, size: int, mtime_ns: int) -> bool:
+            mark = mark_of(folder, key, (size, mtime_ns))
+            if (mark not in self.marks and mark not in handled.marks) or (folder, key) in in_view:
+                return False
+            self.skipped += mark in self.marks
+            return True
+
+        return is_known
 
     @property
     def tired(self) -> bool:
