@@ -40,12 +40,14 @@ def main() -> int:
     if asked.plots:
         plots.draw_all(PAGE)
         return 0
+    began = time.perf_counter()
     wanted = [known[name] for name in asked.rows] or ROWS
     found = [one for one in (measured(row, asked.rounds) for row in wanted) if one is not None]
     if not asked.rows:
         plots.draw_all(PAGE)
-        table.put(PAGE, "table", table.rendered(found))
-        print(f"\nwritten: {PAGE.relative_to(place.PROJECT)}")
+        took_min = (time.perf_counter() - began) / 60
+        table.put(PAGE, "table", table.rendered(found, took_min))
+        print(f"\nwritten: {PAGE.relative_to(place.PROJECT)}, after {took_min:.0f} minutes")
     return 0
 
 

@@ -29,7 +29,7 @@ def line(found: Found) -> str:
     return f"{row.name:15} {number(found.middle):>7} {row.unit:4} ({spread(found)})  goal {row.goal}  {found.mark}"
 
 
-def rendered(found: list[Found]) -> str:
+def rendered(found: list[Found], took_min: float) -> str:
     """The whole block, as Markdown."""
     lines = ["| row | what | goal | median | spread | |", "|---|---|---|---|---|---|"]
     for one in found:
@@ -43,7 +43,7 @@ def rendered(found: list[Found]) -> str:
             one.mark,
         )
         lines.append(f"| {' | '.join(values)} |")
-    return "\n".join([*lines, "", machine(), ""])
+    return "\n".join([*lines, "", f"{machine()} All of it took {took_min:.0f} minutes.", ""])
 
 
 def machine() -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import shutil
 import struct
+import subprocess
 import sys
 import zlib
 from pathlib import Path
 from typing import Any
 
 import cv2
+import imagecodecs
 import numpy as np
 import OpenEXR  # type: ignore[import-not-found]
 import pytest
@@ -65,7 +68,7 @@ def by_others(data: bytes, fmt: str) -> list[Array]:
         with Image.open(io.BytesIO(data)) as image:
             image.load()
             pillow = np.asarray(image)
-        return [pillow, by_opencv(data), by_hand(data)]
+        return [pillow, by_opencv(data), by_hand(data), np.asarray(imagecodecs.png_decode(data))]
     if fmt.startswith("tiff"):
         with Image.open(io.BytesIO(data)) as image:
             pillow = np.asarray(image)
@@ -86,6 +89,23 @@ def test_every_reader_gets_back_exactly_what_was_written(fmt: str, shape: tuple[
     for found in by_others(imagefile.encode(values, fmt, FACTS), fmt):
         assert found.dtype.itemsize >= values.dtype.itemsize
         assert np.array_equal(found.reshape(shape), values)
+
+
+@pytest.mark.parametrize("fmt", ["png16", "png8"])
+@pytest.mark.parametrize("shape", [*SHAPES, (1080, 1920)])
+def test_pngcheck_finds_nothing_wrong(fmt: str, shape: tuple[int, int], tmp_path: Path) -> None:
+    """The checker of the format's own community has neither an error nor a warning, metadata and all."""
+    checker = shutil.which("pngcheck")
+    if checker is None:
+        pytest.skip("pngcheck is not installed (apt-get install pngcheck, brew install pngcheck)")
+    path = tmp_path / "map.png"
+    path.write_bytes(imagefile.encode(depth_map(shape, fmt), fmt, FACTS))
+    done = subprocess.run([checker, "-v", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "No errors detected" in done.stdout
+    assert "warning" not in done.stdout.lower()
+    path.write_bytes(path.read_bytes()[:-20])
+    assert subprocess.run([checker, path], capture_output=True, check=False).returncode != 0
 
 
 def test_a_jpeg_map_is_close() -> None:

@@ -94,7 +94,7 @@ def test_the_table_marks_what_is_short() -> None:
     assert Found(goals["simulated"], [0.99, 0.98, 0.5]).mark == "pass"
     assert Found(goals["drop"], [31.0]).mark == "**short**"
     assert Found(goals["1080p-seed"], [9.0]).mark == ""
-    text = table.rendered([Found(goals["drop"], [10.0, 31.0, 45.0])])
+    text = table.rendered([Found(goals["drop"], [10.0, 31.0, 45.0])], 12.0)
     assert re.search(r"\| `drop` \|.*\| ≤ 30 ms \| 31.0 ms \| 10.0 … 45.0 \| \*\*short\*\* \|", text)
 
 
@@ -103,7 +103,7 @@ def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
     page.write_text(f"before\n{table.BEGIN.format('table', 'make bench')}\nold\n{table.END.format('table')}\nafter\n")
     for _ in range(2):
-        table.put(page, "table", table.rendered([Found(ROWS[0], [1.0])]))
+        table.put(page, "table", table.rendered([Found(ROWS[0], [1.0])], 12.0))
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
