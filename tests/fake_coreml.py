@@ -39,7 +39,7 @@ class Part:
 @dataclass
 class FakeCoreML:
     """``faults``: by compute units, one of refuse, stale, nan, constant, wrong, slightly, none, slow, abort, hang,
-    abort-run. ``stale`` refuses while the cache folder holds something of an earlier process.
+    pieces, abort-run. ``stale`` refuses while the cache folder holds something of an earlier process.
     """
 
     faults: dict[str, str] = field(default_factory=dict)
@@ -78,6 +78,7 @@ class FakeCoreML:
             return Pretending(real, [CPU], [Part(CPU, 110)], _slowly(self.cpu_slow_s))
         fault = self.faults.get(options.get("MLComputeUnits", ""), "")
         parts = [Part(CPU, 110)] if fault == "none" else [Part(COREML, 108), Part(CPU, 2)]
+        parts = [Part(COREML, 18)] * 6 if fault == "pieces" else parts
         return Pretending(real, [COREML, CPU], parts, RUNS.get(fault, _same))
 
     def _load(self, options: dict[str, Any]) -> None:

@@ -40,6 +40,7 @@ def begin(name: str) -> int:
     with open(PLACE / "journal", "ab") as journal:
         return subprocess.Popen(
             words,
+            env={**os.environ, **dict(pair.split("=", 1) for pair in values["Environment"].split())},
             cwd=values["WorkingDirectory"].replace("%%", "%"),
             stdin=subprocess.DEVNULL,
             stdout=journal,

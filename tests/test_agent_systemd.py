@@ -114,7 +114,7 @@ def test_a_broken_file_is_refused(desk: Desk) -> None:
     desk.life.file.write_text("nonsense: 1")
     assert "nonsense" in desk("install", "--config", str(desk.life.file), code=ExitCode.USAGE)
     assert desk("stop") == "stopped\n"
-    assert "does not stay" in desk("start", code=ExitCode.UNAVAILABLE)
+    assert "the agent ended by itself: There is a mistake in" in desk("start", code=ExitCode.UNAVAILABLE)
 
 
 def test_no_manager(desk: Desk) -> None:
@@ -183,3 +183,14 @@ def test_notification_helper(desk: Desk) -> None:
     assert not path.exists()
     assert not job.exists()
     assert any(f"disable --now {path.name}" in call for call in desk.state["calls"])
+
+
+def test_a_permanent_mistake_is_told(desk: Desk) -> None:
+    """A daemon that cannot run says why where `status` reads it, and `start` says it in the daemon's words."""
+    desk("install", "--config", str(desk.life.file))
+    desk("stop")
+    desk.life.settle(model={"name": "not-a-model"})
+    said = desk("start", "--config", str(desk.life.file), code=ExitCode.UNAVAILABLE)
+    assert "the agent ended by itself: " in said
+    assert "not-a-model" in said
+    assert "because   " in desk("status", "--config", str(desk.life.file))

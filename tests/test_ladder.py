@@ -9,13 +9,23 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
+import fake_coreml
+import numpy as np
 import pytest
 from fake_coreml import FakeCoreML
+from fake_session import FakeSession
 from waiting import until
 
+from watcher import session as session_room
+from watcher import volume
+from watcher.depth import Plan
+from watcher.engine import Engine, suspicious
 from watcher.errors import ConfigError
-from watcher.session import CoreMLOptions, Options, Session, open_session, runtime
+from watcher.frame import Frame, Identity, Ready, Source
+from watcher.handover import Handover
+from watcher.session import CoreMLOptions, Options, Report, Session, Shape, golden, open_session, runtime
 from watcher.session.guard import Guard
 
 STARTER = Path(__file__).parents[1] / "models" / "starter.onnx"
@@ -292,3 +302,122 @@ def test_an_intended_end_is_no_strike(tmp_path: Path) -> None:
     with guard.trying("rung"):
         guard.forgive()
         assert not list(tmp_path.glob("trying-*"))
+
+
+def test_too_little_room_to_compile(mac: FakeCoreML, opened: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without room for a compiled model CoreML is not asked, and tomorrow, with room, it is."""
+    monkeypatch.setattr(volume, "free_bytes", lambda _: 5_000_000)
+    with opened() as session:
+        assert session.report.provider == "cpu"
+        assert "5 MB are free" in session.report.note
+    assert mac.tried() == []
+    monkeypatch.setattr(volume, "free_bytes", lambda _: 10**12)
+    with opened() as session:
+        assert session.report.provider == "coreml"
+    monkeypatch.setattr(volume, "free_bytes", lambda _: 5_000_000)
+    with opened() as session:  # what is compiled needs no room
+        assert session.report.provider == "coreml"
+
+
+def test_a_transformer_begins_with_the_gpu(mac: FakeCoreML, opened: Opens) -> None:
+    """Networks of the other family have a ladder of their own."""
+    with opened(transformer=True) as session:
+        assert session.report.provider == "coreml"
+    assert mac.tried() == ["CPUAndGPU"]
+
+
+def test_a_transformer_in_pieces(mac: FakeCoreML, opened: Opens) -> None:
+    """One that CoreML cuts into many pieces runs on the CPU; a convolutional network is left to the clock."""
+    mac.faults = {"ALL": "pieces", "CPUAndGPU": "pieces"}
+    with opened(transformer=True) as session:
+        assert session.report.provider == "cpu"
+        assert "cuts it into 6 pieces" in session.report.note
+    with opened(transformer=False, input_px=None, threads=1) as session:
+        assert session.report.provider == "coreml"
+
+
+@pytest.mark.parametrize(("fault", "provider"), [("", "coreml"), ("wrong", "cpu")])
+def test_the_neural_engine_on_request(
+    mac: FakeCoreML, tmp_path: Path, opened: Opens, fault: str, provider: str
+) -> None:
+    """Asked for, the Neural Engine is the only rung, and it too has to give the CPU's map."""
+    mac.faults = {"CPUAndNeuralEngine": fault}
+    with opened(coreml=CoreMLOptions("CPUAndNeuralEngine", model_key="a" * 64)) as session:
+        assert session.report.provider == provider
+    assert mac.tried() == ["CPUAndNeuralEngine"]
+
+
+# -- frame by frame -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fill", "contrast", "bad"),
+    [("flat", 1.0, True), ("flat", 0.01, False), ("nan", 0.01, True), ("map", 1.0, False)],
+)
+def test_what_cannot_be_a_map(fill: str, contrast: float, bad: bool) -> None:
+    """A flat map of a picture that is not, or one that is not finite; a gray card may have a flat one."""
+    tensor = np.linspace(0, contrast, 3 * 64, dtype=np.float32).reshape(1, 3, 8, 8)
+    depth = np.full((8, 8), 3, np.float32) if fill != "map" else tensor[0, 0]
+    if fill == "nan":
+        depth = depth.copy()
+        depth[3, 3] = np.nan
+    assert suspicious(tensor, depth) is bad
+
+
+@pytest.mark.parametrize("made", ["constant", "nan"])
+def test_a_frame_without_content_is_made_again(
+    mac: FakeCoreML, opened: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str
+) -> None:
+    """A rung that was right at first and gives a frame nothing is left; that frame's map comes from the next."""
+    broken: set[str] = set()
+    monkeypatch.setitem(fake_coreml.RUNS, "later", lambda map_: fake_coreml.RUNS[made](map_) if broken else map_)
+    mac.faults = {"ALL": "later"}
+
+    def condemn(report: Report) -> bool:
+        session_room.condemn(tmp_path, report)
+        return report.provider == "coreml"
+
+    engine = Engine(opened, lambda shape: cast(Plan, shape), condemn)
+    ready: Handover[Ready] = Handover(1)
+    engine.start(ready, lambda: None)
+    assert engine.plan() is not None
+    broken.add("now")
+    tensor = golden(*(int(side) for side in (engine_shape(engine))))
+    frame = Frame(1, Source(tmp_path, "a.png", "a.png", Identity(1, 1, 1, 1)), 0, "a")
+    ready.give(Ready(frame, tensor, 8, 8))
+    raw = engine.raw.take()
+    ready.close()
+    assert engine.join(10)
+    assert raw is not None
+    assert np.isfinite(raw.depth).all()
+    assert np.ptp(raw.depth) > 0
+    report = engine.report
+    assert report is not None
+    assert report.provider == "coreml"
+    assert "ALL: it gave a picture a map that is constant or not finite" in report.note
+    assert "CPUAndGPU runs instead" in report.note
+    broken.clear()
+    with opened() as session:
+        assert "CPUAndGPU runs instead" in session.report.note
+    with opened(anew=True) as session:
+        assert session.report.note == ""
+
+
+def engine_shape(engine: Engine) -> tuple[int, int]:
+    shape = cast(Shape, engine.plan())
+    return shape.height_px, shape.width_px
+
+
+def test_the_cpu_has_no_next(tmp_path: Path) -> None:
+    """Where the CPU itself gives such a map, that is the map."""
+    answers = [np.full((16, 24), 3, np.float32)]
+    engine = Engine(lambda: FakeSession(answer=lambda _: answers[0]), lambda shape: cast(Plan, shape))
+    ready: Handover[Ready] = Handover(1)
+    engine.start(ready, lambda: None)
+    frame = Frame(1, Source(tmp_path, "a.png", "a.png", Identity(1, 1, 1, 1)), 0, "a")
+    ready.give(Ready(frame, golden(16, 24), 16, 24))
+    raw = engine.raw.take()
+    ready.close()
+    assert engine.join(10)
+    assert raw is not None
+    assert np.ptp(raw.depth) == 0

@@ -15,6 +15,11 @@ def under_launchd() -> bool:
     return os.environ.get("XPC_SERVICE_NAME") == LABEL
 
 
+def under_systemd() -> bool:
+    """Whether this process was started by systemd as our unit (it says so itself; a terminal may be a unit too)."""
+    return os.environ.get("DEPTH_WATCHER_UNIT") == UNIT
+
+
 def plist_file() -> Path:
     """Where the LaunchAgent of this user belongs."""
     return Path.home() / "Library" / "LaunchAgents" / PLIST

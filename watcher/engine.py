@@ -10,19 +10,29 @@ import logging
 import threading
 from collections.abc import Callable
 
+import numpy as np
+
 from watcher.clock import now_s
 from watcher.depth import Plan
 from watcher.effort import Effort
 from watcher.errors import SessionError, Unavailable, WatcherError
-from watcher.frame import Frame, Raw, Ready
+from watcher.frame import Float32, Frame, Raw, Ready
 from watcher.handover import Handover
 from watcher.session import Report, SessionLike, Shape
 
 log = logging.getLogger(__name__)
 
+_FLAT = 0.05  # of a tensor whose values span about 1
+
 
 class Engine:
-    def __init__(self, open_session: Callable[[], SessionLike], plan: Callable[[Shape], Plan]) -> None:
+    def __init__(
+        self,
+        open_session: Callable[[], SessionLike],
+        plan: Callable[[Shape], Plan],
+        condemn: Callable[[Report], bool] = lambda report: False,
+    ) -> None:
+        """``condemn``: what runs gave a map that cannot be right; whether opening anew gives something else."""
         self.raw: Handover[Raw] = Handover(2)
         self.stopping = threading.Event()
         self.failure: WatcherError | None = None
@@ -31,6 +41,8 @@ class Engine:
         self.effort = Effort(1)
         self._open_session = open_session
         self._plan_for = plan
+        self._condemn = condemn
+        self._session: SessionLike | None = None
         self._plan: Plan | None = None
         self._known = threading.Event()
         self._ready: Handover[Ready] | None = None
@@ -62,32 +74,57 @@ class Engine:
         return not self._known.is_set()
 
     def _run(self) -> None:
-        session: SessionLike | None = None
         try:
-            self.in_hand = (None, now_s())
-            session = self._open_session()
-            session.warm_up()
-            self.report = session.report
+            session = self._open()
             self._plan = self._plan_for(session.shape)
             self.in_hand = None
             self._known.set()
             self._wake()
-            self._serve(session)
+            self._serve()
         except WatcherError as error:
             self.failure = error
         except BaseException as error:
             log.exception("the engine ended by an error that nobody expected")
             self.failure = SessionError(f"the engine failed: {type(error).__name__}: {error}")
         finally:
-            if session is not None:
-                session.close()
+            self._close()
             self._known.set()
             if self.failure is not None:
                 log.error("%s", self.failure)
                 self._wake()
                 self._drain()
 
-    def _serve(self, session: SessionLike) -> None:
+    def _open(self) -> SessionLike:
+        """A session that has run once. Loading has a limit of its own, so nobody's frame is in hand."""
+        self.in_hand = (None, now_s())
+        self._session = self._open_session()
+        self._session.warm_up()
+        self.report = self._session.report
+        return self._session
+
+    def _close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def _map_of(self, ready: Ready) -> Float32:
+        """One run; a map that cannot be right is made again by another provider, where there is one."""
+        assert self._session is not None
+        while True:
+            depth = self._session.run(ready.tensor)
+            if not suspicious(ready.tensor, depth) or not self._condemn(self._session.report):
+                return depth
+            log.warning("%s: %s gave a map without content; another provider is tried", ready.frame, self._rung())
+            self._close()
+            self._open()
+            self.in_hand = (ready.frame, now_s())
+            self._wake()
+
+    def _rung(self) -> str:
+        report = self.report
+        return report.trial_key.rpartition(" | ")[2] or report.provider if report is not None else ""
+
+    def _serve(self) -> None:
         assert self._ready is not None
         while (ready := self._ready.take()) is not None:
             if self.stopping.is_set():
@@ -100,7 +137,7 @@ class Engine:
                 continue
             began_s = now_s()
             self.in_hand = (ready.frame, began_s)
-            depth = session.run(ready.tensor)
+            depth = self._map_of(ready)
             self.in_hand = None
             self.effort.note(0, now_s() - began_s)
             log.debug("%s: run in %.1f ms", ready.frame, self.effort.took_ms)
@@ -117,3 +154,13 @@ class Engine:
     def _leave(self, frame: Frame) -> None:
         if frame.call is not None:
             frame.call.answer(Unavailable("the daemon is stopping", "Try again when it runs."))
+
+
+def suspicious(tensor: Float32, depth: Float32) -> bool:
+    """Whether ``depth`` (h, w) cannot be a map of ``tensor`` (1, 3, h, w): not finite, or flat.
+
+    A picture that hardly differs from one gray may well have a flat map.
+    """
+    if not np.isfinite(depth).all():
+        return True
+    return float(np.ptp(depth)) == 0 and float(np.ptp(tensor)) > _FLAT

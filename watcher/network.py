@@ -73,6 +73,7 @@ class Network:
                 input_px=self._model.spec.input_px,
                 trials_dir=self._trials_dir,
                 anew=anew,
+                transformer=self._model.spec.multiple > 1,
             ),
         )
 
@@ -92,6 +93,13 @@ class Network:
     @property
     def _trials_dir(self) -> Path:
         return config.state_dir(self._settings) / "coreml"
+
+    def condemn(self, report: Report) -> bool:
+        """What runs gave a map that cannot be right; whether another provider can take its place."""
+        if report.provider != "coreml" or not report.trial_key:
+            return False
+        sessions.condemn(self._trials_dir, report)
+        return True
 
     def ends_on_purpose(self) -> None:
         """A stop while the network is still loading is no crash of CoreML."""

@@ -27,7 +27,7 @@ Documentation=man:systemd.service(5)
 Type=exec
 ExecStart={command}
 WorkingDirectory={work}
-Environment=ORT_DISABLE_TELEMETRY=1 PYTHONUTF8=1 PYTHONUNBUFFERED=1
+Environment=ORT_DISABLE_TELEMETRY=1 PYTHONUTF8=1 PYTHONUNBUFFERED=1 DEPTH_WATCHER_UNIT={unit}
 Restart=on-failure
 RestartSec=10
 RestartPreventExitStatus={permanent}
@@ -48,6 +48,7 @@ def render(filling: Filling) -> bytes:
         work=plain(str(filling.work)),
         permanent=_PERMANENT,
         stop_s=EXIT_TIMEOUT_S,
+        unit=UNIT,
         calm="Nice=10\nIOSchedulingClass=idle\n" if filling.background else "",
     )
     return text.encode("utf-8", "surrogateescape")
@@ -175,6 +176,8 @@ class Systemd:
         return found[0]
 
     def _gave_up(self, unit: Unit) -> Unavailable:
+        if unit.pid is None and (why := asking.last_word(self._state_dir)):
+            return Unavailable(f"the agent ended by itself: {why}", "Mend that, then `depth-watcher start`.")
         what = (
             f"process {unit.pid} runs, but has not said within {_RUNNING_S:.0f} s that it lives"
             if unit.pid is not None

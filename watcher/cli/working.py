@@ -36,6 +36,8 @@ def run(config: ConfigOption = None) -> int:
         return _run(config, quiet=agent_label.under_launchd())
     except WatcherError as error:
         permanent = error.blame in (Blame.CONFIG, Blame.USAGE) and error.exit_code != ExitCode.TRY_LATER
+        if permanent and agent_label.under_systemd():
+            _leave_word(error, config)  # systemd knows by the number that no restart mends it
         if not (permanent and agent_label.under_launchd()):
             raise
         # launchd starts again whatever ends with an error; only an ending with 0 stops a loop that cannot heal.

@@ -123,7 +123,7 @@ class Daemon:
         rooms = Rooms(
             Intake(course, pace, calls=self.settings.api.backlog),
             Loader(course, limits, threads=loaders),
-            Engine(self.network.open, self.network.plan),
+            Engine(self.network.open, self.network.plan, self.network.condemn),
             Finisher(course, lambda: self.network.about(rooms.engine.report), threads=finishers),
             Fetcher(self._troubles.tell, lambda path: rooms.intake.hint(path), on=self.settings.watch.fetch_dataless),
         )

@@ -20,7 +20,7 @@ from watcher.errors import SessionError, WrongThread
 from watcher.frame import Float32
 from watcher.session import ladder, runtime
 from watcher.session.graph import Graph, Shape, Surface, Value
-from watcher.session.ladder import forgive
+from watcher.session.ladder import condemn, forgive
 from watcher.session.provider import COREML, CoreMLOptions, Options, Report
 from watcher.session.runtime import probe
 from watcher.session.trial import Trial, golden
@@ -35,6 +35,7 @@ __all__ = [
     "Shape",
     "Trial",
     "Value",
+    "condemn",
     "forgive",
     "golden",
     "has_coreml",

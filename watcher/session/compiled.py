@@ -72,6 +72,14 @@ class Compiled:
             return None
         return self.folder
 
+    def nearest(self) -> Path:
+        """The folder, or the nearest one above it that is there."""
+        return next(place for place in (self.folder, *self.folder.parents) if place.is_dir())
+
+    def finished(self) -> bool:
+        """Whether what lies there can be used, so that nothing has to be compiled."""
+        return self.folder.is_dir() and not (self.folder / _MARK).exists()
+
     def good(self) -> None:
         """The first inference has succeeded: what lies there may be used again."""
         mark = self.folder / _MARK

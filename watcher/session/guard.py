@@ -17,6 +17,7 @@ from watcher import durable
 from watcher.session.compiled import alive
 
 MOST_STRIKES = 2
+CONDEMNED = 1000
 _STRIKES = "strikes.json"
 _MARK = "trying-"
 
@@ -60,6 +61,12 @@ class Guard:
             self.forgive()
         if self.strikes(what):
             self._write({key: count for key, count in self._read().items() if key != what})
+
+    def condemn(self, what: str) -> None:
+        """``what`` gave a frame a map that cannot be right: it is not tried again until all is begun anew."""
+        with contextlib.suppress(OSError):
+            durable.make_folder(self._folder, 0o700)
+        self._write({**self._read(), what: CONDEMNED})
 
     def forgive(self) -> None:
         """This process ends, or goes on, for another reason than what it was trying."""

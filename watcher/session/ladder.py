@@ -8,25 +8,30 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import tempfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from watcher import volume
 from watcher.clock import now_s
 from watcher.errors import ConfigError, SessionError
 from watcher.frame import Float32
 from watcher.session import dialect, leaks, provider, runtime, trial
 from watcher.session.compiled import Compiled, system_build
-from watcher.session.guard import MOST_STRIKES, Guard
-from watcher.session.provider import COREML, CPU, CoreMLOptions, Options
+from watcher.session.guard import CONDEMNED, MOST_STRIKES, Guard
+from watcher.session.provider import COREML, CPU, CoreMLOptions, Options, Report
 from watcher.session.runtime import Loaded
 from watcher.session.trial import Memory, Trial, Verdict
 
 log = logging.getLogger(__name__)
 
 _CPU = "cpu"
+MOST_PARTITIONS = 3  # of a transformer; beyond, the borders are said to cost more than CoreML brings
+_COMPILE_TIMES = 3  # of the model's size, as is reported of CoreML
+_COMPILE_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +63,18 @@ def load(path: Path, options: Options, trials_dir: Path) -> Loaded:
 
 
 def rungs(options: Options, version: str) -> tuple[Rung, ...]:
-    """From fast to careful. Units that the user chose are the only rung; an old runtime takes no choice."""
+    """From fast to careful. Units that the user chose are the only rung; an old runtime takes no choice.
+
+    A transformer begins with the GPU: the Neural Engine computes in half precision, where attention may go wrong.
+    """
     coreml = options.coreml
     if not dialect.takes_options(version):
         return (Rung("coreml", coreml),)
     wished = coreml.compute_units
-    tries = (wished, "CPUAndGPU") if wished == "ALL" else (wished,)
+    if wished == "ALL":
+        tries: tuple[str, ...] = ("CPUAndGPU",) if options.transformer else ("ALL", "CPUAndGPU")
+    else:
+        tries = (wished,)
     return tuple(
         Rung(f"coreml {coreml.model_format} {units}", replace(coreml, compute_units=units))  # type: ignore[arg-type]
         for units in tries
@@ -75,6 +86,12 @@ def forgive(trials_dir: Path) -> None:
     Guard(trials_dir).forgive()
 
 
+def condemn(trials_dir: Path, report: Report) -> None:
+    """What runs has given a frame a map that cannot be right: the next ``load`` takes another rung."""
+    if report.trial_key:
+        Guard(trials_dir).condemn(report.trial_key)
+
+
 class _Climb:
     def __init__(self, ort: Any, path: Path, options: Options, trials_dir: Path) -> None:
         self._ort = ort
@@ -83,6 +100,7 @@ class _Climb:
         self._guard = Guard(trials_dir)
         self._memory = Memory(trials_dir / "verdicts.json")
         self._trials_dir = trials_dir
+        self._passing = False  # a rung was left out for what may be over tomorrow: the verdict is not kept
         coreml = options.coreml
         kind = f"{ort.__name__} {ort.__version__}"
         model = coreml.model_key[:16] or f"{zlib.crc32(path.read_bytes()) if path.is_file() else 0:08x}"
@@ -136,7 +154,7 @@ class _Climb:
                 f"CoreML does not hold for this network: {_faults(verdict)}",
                 "Set model.provider to auto or cpu, or model.allow_fallback to true.",
             )
-        if ladder:
+        if ladder and not self._passing:
             with contextlib.suppress(OSError):  # it is measured again next time
                 self._memory.keep(self._key, verdict)
         return self._told(best, verdict)
@@ -155,9 +173,14 @@ class _Climb:
     def _attempt(self, rung: Rung, reference: Reference | None) -> tuple[Loaded | None, Trial]:
         """One rung; a stale compiled model is thrown away and made again once before the rung counts as broken."""
         what = f"{self._key} | {rung.name}"
+        if self._guard.strikes(what) >= CONDEMNED:
+            return None, Trial(rung.name, fault="it gave a picture a map that is constant or not finite")
         if self._guard.strikes(what) >= MOST_STRIKES:
             return None, Trial(rung.name, fault=f"the process died {MOST_STRIKES} times while it was tried")
         cache = provider.compiled(rung.coreml, self._ort.__version__)
+        if cramped := self._cramped(cache):
+            self._passing = True
+            return None, Trial(rung.name, fault=cramped)
         with self._guard.trying(what), leaks.noted(self._trials_dir):
             loaded, tried = self._once(rung, reference, cache)
             if tried.fault and cache is not None and cache.used:
@@ -165,6 +188,17 @@ class _Climb:
                 cache.wipe()
                 loaded, tried = self._once(rung, reference, cache)
         return loaded, tried
+
+    def _cramped(self, cache: Compiled | None) -> str:
+        """Why there is no room to compile, in words; a compile that runs out of disk leaves a broken cache."""
+        place = tempfile.gettempdir() if cache is None else cache.nearest()
+        try:
+            free, wanted = volume.free_bytes(Path(place)), _COMPILE_TIMES * self._path.stat().st_size + _COMPILE_BYTES
+        except OSError:
+            return ""
+        if free >= wanted or (cache is not None and cache.finished()):
+            return ""
+        return f"compiling it may need {wanted / 1e6:.0f} MB of disk, {free / 1e6:.0f} MB are free"
 
     def _once(self, rung: Rung, reference: Reference | None, cache: Compiled | None) -> tuple[Loaded | None, Trial]:
         options = replace(self._options, coreml=rung.coreml, allow_fallback=True)
@@ -174,6 +208,8 @@ class _Climb:
             return None, Trial(rung.name, fault=f"CoreML could not load the network ({error.what})")
         if loaded.report.provider != "coreml":
             return None, Trial(rung.name, fault=loaded.report.note)
+        if self._options.transformer and loaded.report.partitions > MOST_PARTITIONS:
+            return None, Trial(rung.name, fault=f"CoreML cuts it into {loaded.report.partitions} pieces")
         feed = _feed(loaded)
         try:
             tried = self._judge(rung, loaded, feed, reference)

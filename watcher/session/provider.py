@@ -42,6 +42,7 @@ class Options:
     ``threads`` for the CPU provider, 0: the runtime decides. ``input_px`` (height, width) for graphs that leave it
     open. ``allow_fallback`` False: anything but ``provider`` is refused. ``trials_dir``: where verdicts and crash marks
     are kept; ``None``: nothing is tried or timed, CoreML is believed. ``anew``: what is remembered does not count.
+    ``transformer``: the network is one, so other rungs are tried.
     """
 
     provider: Wish = "auto"
@@ -51,6 +52,7 @@ class Options:
     input_px: tuple[int, int] | None = None
     trials_dir: Path | None = None
     anew: bool = False
+    transformer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
