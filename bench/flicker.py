@@ -1,17 +1,20 @@
 """Flicker: how far a thing that stands still moves in the maps of a shot, for each way of choosing the range.
 
-``python -m bench.flicker`` prints a table. Two shots of 100 frames:
+``python -m bench.flicker`` writes the table of docs/outputs.md. Shots of 100 frames, with a patch that stands still:
 
-``synthetic``  raw maps made here: a pan over a wide scene of walls and things at many depths, with a static patch in
-               one corner. What moves in it is the range alone.
-``network``    a pan over two of the example pictures with a third one standing still in a corner, through the embedded
+``synthetic``  raw maps made here: a pan over a wide scene of walls and things at many depths. What moves in the patch
+               is the range alone.
+``measured``   the same pan over the measured depth of four real rooms.
+``road``       a pan over a photograph of a road, a part of a room's standing still in a corner, through the embedded
                network. What moves is the range and what the network itself makes of the patch.
+``road, held`` the same raw maps, the patch's raw values held: the range alone again, among real raw values.
+``examples``   as ``road``, over two of the example pictures with a third one standing still.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import pages
+from bench.refine import averaged
+from training.truth import read_pair
 from watcher import config, depth
 from watcher.frame import Frame, Raw, Source
 from watcher.inbox import identity_of
@@ -30,6 +36,7 @@ FRAMES = 100
 SIDE_PX = 256
 PATCH = (slice(16, 64), slice(16, 64))
 Map = NDArray[np.float32]
+Picture = NDArray[np.uint8]
 
 
 def synthetic(frames: int = FRAMES) -> Iterator[Map]:
@@ -47,12 +54,40 @@ def synthetic(frames: int = FRAMES) -> Iterator[Map]:
         yield np.asarray(shown, np.float32)
 
 
-def network(pictures: Path, frames: int = FRAMES) -> Iterator[Map]:
-    """Raw maps of the embedded network, at its own size."""
+def measured_rooms(frames: int = FRAMES) -> Iterator[Map]:
+    """Raw maps (256, 256): inverse depth in 1/m as it was measured, the patch at 0.6."""
+    names = ("diode_indoor", "nyu_00050", "sevenscenes_kitchen_000", "tum_fr3_cabinet")
+    pairs = [read_pair(pages.CORPUS / "depth" / name) for name in names]
+    wide = np.concatenate([averaged(pair, (SIDE_PX, pair.inverse.shape[1])) for pair in pairs], axis=1)
+    for number in range(frames):
+        left = number * (wide.shape[1] - SIDE_PX) // (frames - 1)
+        shown = wide[:, left : left + SIDE_PX].copy()
+        shown[PATCH] = 0.6
+        yield np.asarray(shown, np.float32)
+
+
+def over_examples(pictures: Path) -> tuple[Picture, Picture]:
+    """(512, 1536, 3) and (160, 160, 3), BGR."""
     found = [cv2.imread(str(path)) for path in sorted(pictures.glob("*.jpg"))]
     tiles = [np.asarray(cv2.resize(each, (512, 512)), np.uint8) for each in found if each is not None]
     wide = np.concatenate((tiles[0], tiles[1], tiles[0][:, ::-1]), axis=1)
-    still = np.asarray(cv2.resize(tiles[2], (160, 160)), np.uint8)
+    return wide, np.asarray(cv2.resize(tiles[2], (160, 160)), np.uint8)
+
+
+def over_road() -> tuple[Picture, Picture]:
+    """The same from a photograph three times as wide as high, and one of a room."""
+    road, room = (
+        np.asarray(cv2.imread(str(pages.CORPUS / "depth" / name)), np.uint8)
+        for name in ("kitti_005/rgb.png", "tum_fr3_cabinet/rgb.jpg")
+    )
+    width = road.shape[1] * 512 // road.shape[0]
+    return np.asarray(cv2.resize(road, (width, 512)), np.uint8), np.asarray(
+        cv2.resize(room[:, 80:560], (160, 160)), np.uint8
+    )
+
+
+def network(wide: Picture, still: Picture, frames: int = FRAMES) -> Iterator[Map]:
+    """Raw maps of the embedded network, at its own size."""
     settings = config.load(None, {"model.name": "starter"})
     net = Network(settings)
     with net.open() as session:
@@ -114,16 +149,26 @@ def table(name: str, maps: list[Map], patch: tuple[slice, slice]) -> Iterator[st
         yield f"| {name} | `{mode}` | {deviation:.4f} | {deviation / base:.2f} | {whole:.3f} | {step:.3f} |"
 
 
-def main(say: Callable[[str], None] = print) -> None:
-    say("| sequence | range | standard deviation | against `frame` | from lowest to highest | largest step |")
-    say("|---|---|---|---|---|---|")
-    for line in table("synthetic", list(synthetic()), PATCH):
-        say(line)
-    seen = list(network(Path(__file__).parents[1] / "examples" / "inbox"))
-    side = seen[0].shape[0]
-    inner = slice(side // 16, side // 4)
-    for line in table("network", seen, (inner, inner)):
-        say(line)
+def held(maps: list[Map], patch: tuple[slice, slice]) -> list[Map]:
+    """The same maps, the patch in all of them as in the first one."""
+    found = [each.copy() for each in maps]
+    for each in found:
+        each[patch] = maps[0][patch]
+    return found
+
+
+def main() -> None:
+    lines = [*table("synthetic", list(synthetic()), PATCH), *table("measured", list(measured_rooms()), PATCH)]
+    road = list(network(*over_road()))
+    side = road[0].shape[0]
+    patch = (slice(side // 16, side // 4),) * 2
+    lines += [*table("road, held", held(road, patch), patch), *table("road", road, patch)]
+    examples = list(network(*over_examples(Path(__file__).parents[1] / "examples" / "inbox")))
+    lines += table("examples", examples, patch)
+    head = "sequence | range | standard deviation | against `frame` | from lowest to highest | largest step"
+    text = pages.rows(head, [line.strip("| ") for line in lines])
+    print(text)
+    pages.put(pages.DOCS / "outputs.md", "flicker", text)
 
 
 if __name__ == "__main__":
