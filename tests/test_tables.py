@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench import corpus as corpus_tables
-from bench import pages, refine, round_trip
+from bench import flicker, pages, refine, round_trip
 from training.truth import halves, read_pair
 
 pytestmark = pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
@@ -44,3 +44,13 @@ def test_refining_does_what_is_told(corpus: Path) -> None:
     for name, way in refine.WAYS.items():
         errors = [refine.scores(way(refine.averaged(pair, (side, side)), pair.picture), pair)[0] for pair in pairs]
         assert float(np.mean(errors)) == pytest.approx(told[name], abs=2e-3)
+
+
+def test_a_shot_keeps_to_a_quarter(corpus: Path) -> None:
+    """Where only the range moves, a shot's keeps the patch to a quarter of what its frames' own do: in raw maps made
+    up, and in the measured depth of real rooms.
+    """
+    for maps in (list(flicker.synthetic(40)), list(flicker.measured_rooms(40))):
+        deviation = {mode: flicker.measured(maps, mode, flicker.PATCH)[0] for mode in ("frame", "shot")}
+        assert deviation["frame"] > 0.01
+        assert deviation["shot"] <= deviation["frame"] / 4
