@@ -274,3 +274,19 @@ def test_a_provider_is_shown_as_proven_or_not() -> None:
     assert "cpu (proven: 9 nodes on coreml, 1 nodes on cpu). it crashed" in made["facts"]
     assert "sets the pace" in made["stages"]
     assert "not proven" in page.parts(facts())["facts"]
+
+
+def test_every_route_is_described(door: FakeDoor, tmp_path: Path) -> None:
+    """The description has every route of the application with every method, and no other."""
+    ours = client(door, tmp_path)
+    described = {
+        (method.upper(), re.sub("{.*?}", "*", path))
+        for path, methods in json.loads(ours.get("/api/openapi.json").data)["paths"].items()
+        for method in methods
+    }
+    there = {
+        (method, re.sub("<.*?>", "*", re.sub(r"\(.*?\)", "", rule.rule)))
+        for rule in ours.application.url_map.iter_rules()
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+    assert described == there

@@ -105,6 +105,12 @@ def _looks() -> dict[str, Any]:
         "/api/status": {"get": _route("What `depth-watcher status --json` says", _ok(_json(anything)))},
         "/api/page": {"get": _route("What the status page shows", _ok(_json(anything)))},
         "/api/parts": {"get": _route("The same as the page's own pieces of HTML", _ok(_json(pieces)))},
+        "/api/events": {
+            "get": _route(
+                "The parts of the page that change, as they change; 204 where it is better to ask now and then",
+                {**_ok({"text/event-stream": text}), "204": {"description": "No stream here, or too many."}},
+            )
+        },
         "/favicon.ico": {"get": _route("Nothing", {"204": {"description": "There is no icon."}})},
         "/api/openapi.json": {"get": _route("This description", _ok(_json(anything)))},
         "/api/thumbnail/{row}/{side}": {
@@ -116,7 +122,7 @@ def _looks() -> dict[str, Any]:
 
 
 def description() -> dict[str, Any]:
-    """OpenAPI 3.1. The stream of the status page, /api/events, is not part of it: it belongs to the page."""
+    """OpenAPI 3.1."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "depth-watcher", "version": __version__},
@@ -125,7 +131,8 @@ def description() -> dict[str, Any]:
             "securitySchemes": {
                 "token": {"type": "apiKey", "in": "header", "name": TOKEN_HEADER},
                 "bearer": {"type": "http", "scheme": "bearer"},
+                "basic": {"type": "http", "scheme": "basic"},
             }
         },
-        "security": [{}, {"token": []}, {"bearer": []}],
+        "security": [{}, {"token": []}, {"bearer": []}, {"basic": []}],
     }
