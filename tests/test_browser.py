@@ -79,6 +79,13 @@ def broken(life: Life, *names: str) -> None:
 expect.set_options(timeout=WAIT_MS)
 
 
+def mend(life: Life, *names: str) -> None:
+    """Put a good picture in the place of each that lies in quarantine, once it lies there whole."""
+    for name in names:
+        until((life.failed / f"{name}.error.json").exists)
+        make_picture(life.failed / name)
+
+
 def test_a_dropped_picture_appears_by_itself(life: Life, opened: Open) -> None:
     """A picture that is dropped appears with both thumbnails, the counts and the graph follow, and nothing reloads."""
     with served(life) as port:
@@ -131,7 +138,7 @@ def test_a_broken_picture_and_its_retry(life: Life, opened: Open) -> None:
         broken(life, "bad.jpg")
         row = page.locator("#failures tr", has_text="bad.jpg")
         expect(row).to_contain_text("the file is no picture")
-        make_picture(life.failed / "bad.jpg")
+        mend(life, "bad.jpg")
         row.get_by_role("button").click()
         expect(page.locator("#said")).to_have_text("bad.jpg is tried again.")
         expect(page.locator("#failures")).to_have_text("Nothing has failed.")
@@ -259,7 +266,7 @@ def test_without_javascript(life: Life, opened: Open) -> None:
         page.get_by_role("button", name="Pause").click()
         expect(page.get_by_role("button", name="Resume")).to_be_visible()
         page.get_by_role("button", name="Resume").click()
-        make_picture(life.failed / "bad.jpg")
+        mend(life, "bad.jpg")
         page.get_by_role("button", name="Try bad.jpg again").click()
         life.await_done(2)
         page.reload()
@@ -288,8 +295,7 @@ def test_by_keyboard(life: Life, opened: Open) -> None:
         broken(life, "c.jpg")  # above the others: the row that has the focus moves down, and keeps it
         expect(page.locator("#failures button")).to_have_count(3)
         expect(page.locator("*:focus")).to_have_attribute("aria-label", names[2])
-        for name in ("a.jpg", "b.jpg", "c.jpg"):
-            make_picture(life.failed / name)
+        mend(life, "a.jpg", "b.jpg", "c.jpg")
         for left in (2, 1, 0):
             page.keyboard.press("Enter" if left else "Space")
             expect(page.locator("#failures button")).to_have_count(left)
