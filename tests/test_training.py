@@ -122,7 +122,8 @@ def test_learns_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert all(torch.equal(value, two["mean"][name]) for name, value in one["mean"].items())
 
 
-def test_exported_operators(tmp_path: Path) -> None:
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_exported_operators(both_ways: bool, tmp_path: Path) -> None:
     """The exported graph has opset 17, the promised input and output, and only operators that CoreML's list names."""
     torch = pytest.importorskip("torch", reason="torch is not installed (`make starter` does it)")
     import onnx
@@ -134,7 +135,7 @@ def test_exported_operators(tmp_path: Path) -> None:
     torch.save({"mean": Starter(SHOWN).state_dict()}, tmp_path / "c.pt")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter that is used is the old one, and says so
-        export(tmp_path / "c.pt", tmp_path / "starter.onnx")
+        export(tmp_path / "c.pt", tmp_path / "starter.onnx", both_ways)
     model = onnx.load(tmp_path / "starter.onnx")
     allowed = {"Conv", "Relu", "Add", "Sub", "Mul", "Div", "Concat", "Resize", "GlobalAveragePool", "Reshape", "Cast"}
     assert {node.op_type for node in model.graph.node} <= allowed | {
@@ -145,6 +146,23 @@ def test_exported_operators(tmp_path: Path) -> None:
     shapes = [[d.dim_value for d in v.type.tensor_type.shape.dim] for v in (*model.graph.input, *model.graph.output)]
     assert shapes == [[1, 3, SHOWN, SHOWN], [1, SHOWN, SHOWN]]
     assert (tmp_path / "starter.onnx").stat().st_size < 8_000_000
+
+
+def test_mirror_image_of_the_network() -> None:
+    """The mirrored network says of a picture what the network says of its mirror image; their mean is even."""
+    torch = pytest.importorskip("torch", reason="torch is not installed (`make starter` does it)")
+    from training.network import Starter
+    from training.twin import BothWays, mirrored
+
+    torch.manual_seed(0)
+    net = Starter(64).eval()
+    picture = torch.rand(1, 3, 64, 64)
+    with torch.no_grad():
+        turned = net(picture.flip(3)).flip(2)
+        assert (mirrored(net)(picture) - turned).abs().max() < 1e-5
+        assert (net(picture) - turned).abs().max() > 1e-4
+        even = BothWays(net)
+        assert (even(picture) - even(picture.flip(3)).flip(2)).abs().max() < 1e-5
 
 
 def _falls_after(save: Callable[[Path, dict[str, Any]], None], calls: int) -> Callable[[Path, dict[str, Any]], None]:

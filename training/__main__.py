@@ -31,6 +31,7 @@ def main() -> None:
     asked.add_argument(
         "--half", choices=("selection", "test"), default="selection", help="look at test once, at the end"
     )
+    asked.add_argument("--both-ways", action="store_true", help="export the network together with its mirror image")
     said = asked.parse_args()
     if unknown := set(said.steps) - set(STEPS + ASKED):
         asked.error(f"unknown step {', '.join(sorted(unknown))}: the steps are {', '.join(STEPS + ASKED)}")
@@ -46,7 +47,7 @@ def main() -> None:
     if "export" in said.steps:
         from training.export import export
 
-        export(checkpoint, file)
+        export(checkpoint, file, said.both_ways)
     networks = {"shipped": SHIPPED} | ({"trained": file} if file.exists() else {})
     if "evaluate" in said.steps:
         from training.evaluate import report

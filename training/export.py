@@ -12,28 +12,30 @@ from torch import Tensor, nn
 
 from training.network import Starter
 from training.train import SIDE
+from training.twin import BothWays
 
 SMALL = 256  # a tensor with fewer values stays float32: nothing is saved there
 
 
 class Shipped(nn.Module):
-    """The trained network with what only the exported graph does: nothing below zero, and the shape (1, side, side)."""
+    """What is exported, alone or in the mean with its mirror image: nothing below zero, of shape (1, side, side)."""
 
-    def __init__(self, net: Starter) -> None:
+    def __init__(self, net: Starter, both_ways: bool) -> None:
         super().__init__()
-        self.net = net
+        self.net = BothWays(net) if both_ways else net
 
     def forward(self, image: Tensor) -> Tensor:
         return torch.relu(self.net(image)).reshape(1, SIDE, SIDE)
 
 
-def export(checkpoint: Path, target: Path) -> None:
+def export(checkpoint: Path, target: Path, both_ways: bool = False) -> None:
     """Write the mean weights of ``checkpoint`` to ``target``; input ``image`` (1, 3, 128, 128), output ``depth``."""
     net = Starter(SIDE)
     net.load_state_dict(torch.load(checkpoint, weights_only=True)["mean"])
+    net.eval()
     image = torch.zeros(1, 3, SIDE, SIDE)
     names = {"input_names": ["image"], "output_names": ["depth"]}
-    torch.onnx.export(Shipped(net).eval(), (image,), str(target), opset_version=17, dynamo=False, **names)
+    torch.onnx.export(Shipped(net, both_ways).eval(), (image,), str(target), opset_version=17, dynamo=False, **names)
     model = onnx.load(target)
     halve(model)
     onnx.checker.check_model(model)
