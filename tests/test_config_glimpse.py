@@ -34,6 +34,15 @@ def test_it_does_not_guess(home: Home, tmp_path: Path, text: str) -> None:
     assert config.glimpse_of_state_dir(file) is None
 
 
+def test_status_of_a_running_daemon_checks_nothing(run_cli: RunCli, start_cli: StartCli, home: Home) -> None:
+    """Who asks what a daemon does waits neither for the validation of its settings nor for that of the words typed."""
+    start_cli("run")
+    until(lambda: json.loads(run_cli("status", "--json").stdout)["state"] == "running")
+    loaded = _loaded(home, ["status", "--json"])
+    assert "watcher.status" in loaded
+    assert "pydantic" not in loaded
+
+
 def test_a_mistake_hides_no_running_daemon(run_cli: RunCli, start_cli: StartCli, tmp_path: Path) -> None:
     """A file that was broken after the start does not keep `status` from showing what runs; stopped, it is told."""
     file = tmp_path / "config.yaml"
@@ -53,6 +62,19 @@ def test_a_mistake_hides_no_running_daemon(run_cli: RunCli, start_cli: StartCli,
 HEAVY = ("numpy", "cv2", "onnxruntime", "PIL", "sqlite3", "watcher.daemon", "flask", "importlib.resources.readers")
 
 
+def _loaded(home: Home, words: list[str]) -> set[str]:
+    """The modules that one call of the command line has loaded at its end."""
+    code = (
+        "import sys\nfrom watcher.cli import main\ntry: main()\nexcept SystemExit: pass\nprint('loaded', *sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], env=home.env, cwd=home.path, capture_output=True, text=True, check=True
+    )
+    first, *names = done.stdout.splitlines()[-1].split()
+    assert first == "loaded"
+    return set(names)
+
+
 @pytest.mark.parametrize(
     ("words", "also"),
     [(["--help"], ["pydantic", "yaml"]), (["status"], ["watcher.agent"]), (["config", "check"], ["watcher.agent"])],
@@ -60,13 +82,4 @@ HEAVY = ("numpy", "cv2", "onnxruntime", "PIL", "sqlite3", "watcher.daemon", "fla
 )
 def test_what_only_looks_loads_little(home: Home, words: list[str], also: list[str]) -> None:
     """The verbs that must answer at once import nothing that they do not use."""
-    code = (
-        "import sys\nfrom watcher.cli import app\n"
-        "try: app(sys.argv[1:])\nexcept SystemExit: pass\nprint('loaded', *sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], env=home.env, cwd=home.path, capture_output=True, text=True, check=True
-    )
-    loaded = done.stdout.splitlines()[-1].split()
-    assert loaded[0] == "loaded"
-    assert not {*HEAVY, *also} & set(loaded)
+    assert not {*HEAVY, *also} & _loaded(home, words)

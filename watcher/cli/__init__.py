@@ -11,13 +11,10 @@ from watcher import early
 
 early.heed()  # what follows takes its time
 
-import gc
-
-gc.set_threshold(20_000, 20, 50)  # importing makes many objects and no garbage: 700 would look for some all the time
-
 import typer
+import typer.main
 
-from watcher.cli import agents, inspecting, looking, models, settings, working
+from watcher.cli import agents, inspecting, looking, models, plain, settings, working
 
 app = typer.Typer(
     name="depth-watcher",
@@ -47,4 +44,4 @@ def _version(
 
 
 def main() -> None:
-    app()
+    plain.spare(typer.main.get_command(app))()
