@@ -18,6 +18,7 @@ from bench import drawing, table
 from bench.rows import ROWS, Found
 from watcher import depth, imagefile, watch
 from watcher.backlog import Handled
+from watcher.depth import threads
 from watcher.frame import Source
 from watcher.inbox import Inbox, identity_of
 from watcher.intake.foreign import Foreign, Judged
@@ -191,7 +192,7 @@ def test_opencv_starts_no_threads_of_its_own_in_the_path() -> None:
     before = cv2.getNumThreads()
     cv2.setNumThreads(2)
     try:
-        depth.one_thread_each()
+        threads.one_thread_each()
         assert cv2.getNumThreads() == 1
     finally:
         cv2.setNumThreads(before)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from watcher.clock import now_s
 from watcher.course import Course
-from watcher.depth import one_thread_each
+from watcher.depth.threads import one_thread_each
 from watcher.effort import Effort
 from watcher.errors import VolumeTrouble
 from watcher.frame import Frame

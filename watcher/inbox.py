@@ -18,7 +18,7 @@ from typing import BinaryIO
 from watcher.durable import is_temporary, move_aside, rename_new, sync_folder, temporary_name
 from watcher.errors import SourceChanged, SourceGone, TooLarge
 from watcher.frame import Identity, Source
-from watcher.volume import Anchor, ignores_case
+from watcher.volume import Anchor, ignores_case, same_file
 
 # Matched on the NFC name, case folded. Hidden names are handled before this list.
 IGNORED = (
@@ -92,8 +92,7 @@ class Inbox:
     def scan(self, below: str = "", known: Known | None = None) -> Iterator[Sighting]:
         """Everything in the inbox (or in one of its folders), in no order, without holding it in memory.
 
-        ``known(key, size, mtime_ns)`` is asked first, and what it knows is left out: of a hundred thousand files that
-        are no news, none costs more than that.
+        ``known(key, size, mtime_ns)`` is asked first, and what it knows is left out, for no more than that.
 
         Raises ``OSError`` where the inbox itself cannot be read: that is never an empty inbox.
         """
@@ -201,7 +200,7 @@ class Inbox:
         if rel.isascii():
             return self.keys(rel)[0]
         composed = unicodedata.normalize("NFC", rel)
-        twins = composed != rel and os.path.lexists(root / composed) and not _same_file(root / composed, root / rel)
+        twins = composed != rel and os.path.lexists(root / composed) and not same_file(root / composed, root / rel)
         # A volume that tells the two spellings apart holds two sources.
         return self.keys(rel)[1 if twins else 0]
 
@@ -298,10 +297,3 @@ def lock_name(folder: Path) -> str:
 
 def _comparable(name: str) -> str:
     return name.lower() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    try:
-        return os.path.samestat(os.lstat(one), os.lstat(other))
-    except OSError:
-        return False

@@ -160,3 +160,11 @@ def _linux_type(folder: Path) -> str:
             if folder.is_relative_to(point) and len(point) >= len(best):
                 best, kind = point, right.split()[0]
     return kind
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two names, links not followed, are one file; False where either cannot be looked at."""
+    try:
+        return os.path.samestat(os.lstat(one), os.lstat(other))
+    except OSError:
+        return False

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from watcher.depth.masking import mask_far
 from watcher.depth.ranges import SIGNATURE_FIELDS, Running, first, of_percentiles, of_shot, quantiles, undone
 from watcher.depth.refining import guide_of, snapped
-from watcher.depth.threads import one_thread_each
 from watcher.errors import NoDepth
 from watcher.frame import Float32
 
@@ -44,7 +43,6 @@ __all__ = [
     "min_side_px",
     "of_percentiles",
     "of_shot",
-    "one_thread_each",
     "prepare",
     "quantiles",
     "snapped",
