@@ -344,7 +344,7 @@ def test_degraded_says_why(life: Life, opened: Open) -> None:
         life.outbox.write_text("in the way")
         make_picture(life.inbox / "a.jpg")
         expect(page.locator("#state")).to_contain_text("degraded")
-        expect(page.locator("#state span")).to_contain_text("a.jpg")
+        expect(page.locator("#state span")).to_contain_text("cannot be written: Not a directory")
         shot(page, "degraded")
         life.outbox.unlink()
         expect(page.locator("#state")).to_have_text("running", timeout=60_000)
