@@ -14,18 +14,23 @@ from training.network import Starter
 from training.train import SIDE
 from training.twin import BothWays
 
+LEAN = 0.2  # how much "lower is nearer" is added, of a map that reaches about 1: what is unsure leans on what is usual
 SMALL = 256  # a tensor with fewer values stays float32: nothing is saved there
 
 
 class Shipped(nn.Module):
-    """What is exported, alone or in the mean with its mirror image: nothing below zero, of shape (1, side, side)."""
+    """What is exported, alone or in the mean with its mirror image: leant a little on the ramp, nothing below zero.
+
+    RGB (1, 3, side, side) 0..1 to (1, side, side).
+    """
 
     def __init__(self, net: Starter, both_ways: bool) -> None:
         super().__init__()
         self.net = BothWays(net) if both_ways else net
+        self.register_buffer("ramp", LEAN * (net.planes[:, 0] + 1) / 2, persistent=False)
 
     def forward(self, image: Tensor) -> Tensor:
-        return torch.relu(self.net(image)).reshape(1, SIDE, SIDE)
+        return torch.relu(self.net(image) + self.ramp).reshape(1, SIDE, SIDE)
 
 
 def export(checkpoint: Path, target: Path, both_ways: bool = False) -> None:
