@@ -451,7 +451,7 @@ def test_replaced_at_the_last_moment_before_deleting(box: Inbox, monkeypatch: py
             replace_with(b"new content")(path)
         real(old, new)
 
-    monkeypatch.setattr("watcher.inbox.rename_new", late)
+    monkeypatch.setattr("watcher.durable.removing.rename_new", late)
     with pytest.raises(SourceChanged):
         box.dispose(one, "delete", box.folder.parent / "processed")
     assert path.read_bytes() == b"new content"

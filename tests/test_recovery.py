@@ -238,6 +238,30 @@ def test_no_half_copies_are_left(life: Life, monkeypatch: pytest.MonkeyPatch) ->
     assert recovery.clean([life.folder], life.place / "state") == 2
 
 
+def test_deletions_are_finished(life: Life) -> None:
+    """A source that is done and was put out of reach is gone after the next start, and so is the hidden folder."""
+    life.drop("a.jpg")
+    life.journal.done(life.attempt("a.jpg"), ["a_depth.png"])
+    hidden = durable.out_of_reach(life.place / "in" / "a.jpg")
+    (life.place / "in" / hidden.parent.name.replace("-1", "-9")).mkdir(exist_ok=True)
+    recovery.finish_deletions(life.journal, [life.folder])
+    assert list((life.place / "in").iterdir()) == []
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_nothing_new_is_deleted(life: Life, taken: bool) -> None:
+    """What was put out of reach in the moment when it was replaced is back in the inbox, whatever has its name now."""
+    life.drop("a.jpg")
+    life.journal.done(life.attempt("a.jpg"), ["a_depth.png"])
+    life.drop("a.jpg", b"shot this morning")
+    durable.out_of_reach(life.place / "in" / "a.jpg")
+    if taken:
+        life.drop("a.jpg", b"shot at noon")
+    recovery.finish_deletions(life.journal, [life.folder])
+    kept = sorted(path.read_bytes() for path in (life.place / "in").iterdir())
+    assert kept == ([b"shot at noon", b"shot this morning"] if taken else [b"shot this morning"])
+
+
 def test_a_volume_that_is_away(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leftovers on a volume that cannot be looked through wait for another start."""
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from watcher.durable import is_temporary, move_aside, rename_new, sync_folder, temporary_name
+from watcher.durable import bring_back, is_temporary, move_aside, out_of_reach, remove, rename_new
 from watcher.errors import SourceChanged, SourceGone, TooLarge
 from watcher.frame import Identity, Source
 from watcher.volume import Anchor, ignores_case, same_file
@@ -252,14 +252,11 @@ class Inbox:
 
     def _delete(self, source: Source) -> None:
         """Put out of reach first, then look again: what is removed is what was done."""
-        hidden = source.path.with_name(temporary_name(source.name))
-        rename_new(source.path, hidden)
+        hidden = out_of_reach(source.path)
         if identity_of(os.lstat(hidden)).content != source.identity.content:
-            with contextlib.suppress(FileExistsError):
-                rename_new(hidden, source.path)
+            bring_back(hidden)
             raise SourceChanged(f"{source.rel} was replaced while it was deleted", "It is done again.")
-        hidden.unlink()
-        sync_folder(source.path.parent)
+        remove(hidden)
 
     def _move(self, source: Source, processed: Path) -> Path:
         place = (processed / source.rel).parent

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from watcher.durable import sweep, write_whole
+from watcher.durable import bring_back, left_out_of_reach, remove, sweep, write_whole
 from watcher.errors import VolumeTrouble, explain
 from watcher.folder import Folder
 from watcher.frame import Frame
+from watcher.inbox import identity_of
 from watcher.journal import Journal, Row
 from watcher.quarantine import reason
 from watcher.volume import same_volume
@@ -129,6 +130,28 @@ def clean(folders: Sequence[Folder], state_dir: Path) -> int:
         for place in _written(folder):
             removed += _sweep(place, recursive=True)
     return removed
+
+
+def finish_deletions(journal: Journal, folders: Sequence[Folder]) -> None:
+    """Sources that a killed process had put out of reach to delete them: gone if they are done, else back in the inbox.
+
+    One that was replaced in that very moment is new, and nobody may delete it. An inbox that is away can wait.
+    """
+    for folder in folders:
+        settings = folder.settings
+        try:
+            for hidden in left_out_of_reach(settings.inbox, recursive=settings.recursive):
+                rel = str((hidden.parent.parent / hidden.name).relative_to(settings.inbox))
+                rows = [journal.find(settings.inbox, key) for key in dict.fromkeys(folder.inbox.keys(rel))]
+                content = identity_of(os.lstat(hidden))
+                if any(row and row.state == "done" and row.same_content(content) for row in rows):
+                    remove(hidden)
+                else:
+                    log.warning(
+                        "%s: is back in the inbox; a process that was killed had it in hand", bring_back(hidden)
+                    )
+        except OSError as error:
+            log.warning("%s: could not be looked through: %s. %s", settings.inbox, *explain(error))
 
 
 def _written(folder: Folder) -> Iterator[Path]:

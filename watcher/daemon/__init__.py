@@ -97,6 +97,7 @@ class Daemon:
         try:
             journal.create()
             recovery.recover(journal, self.folders, self.state_dir, self.settings.limits.max_attempts)
+            recovery.finish_deletions(journal, self.folders)
             removed = recovery.clean(self.folders, self.state_dir)
             if removed:
                 log.info("%d half-written files of an earlier run were removed", removed)

@@ -6,6 +6,7 @@ knows what they are worth.
 
 from watcher.durable.locking import Lock, holder
 from watcher.durable.moving import move_aside, numbered, rename_new
+from watcher.durable.removing import bring_back, left_out_of_reach, out_of_reach, remove
 from watcher.durable.syncing import make_folder, sync_file, sync_folder
 from watcher.durable.writing import (
     NAME_BYTES,
@@ -20,12 +21,16 @@ from watcher.durable.writing import (
 __all__ = [
     "NAME_BYTES",
     "Lock",
+    "bring_back",
     "cut_to_bytes",
     "holder",
     "is_temporary",
+    "left_out_of_reach",
     "make_folder",
     "move_aside",
     "numbered",
+    "out_of_reach",
+    "remove",
     "rename_new",
     "sweep",
     "sync_file",

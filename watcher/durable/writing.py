@@ -90,14 +90,15 @@ def sweep(folder: Path, *, recursive: bool) -> int:
             folders.clear()
         for name in names:
             match = _TEMPORARY.match(name)
-            if match and not _alive_elsewhere(int(match.group(1))):
+            if match and not alive_elsewhere(int(match.group(1))):
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.join(base, name))
                     removed += 1
     return removed
 
 
-def _alive_elsewhere(pid: int) -> bool:
+def alive_elsewhere(pid: int) -> bool:
+    """Whether another process than this one has the number ``pid`` now."""
     if pid == os.getpid():
         return False  # a temporary of an earlier process that had our number
     try:
