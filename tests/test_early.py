@@ -28,6 +28,17 @@ def test_a_stop_at_once(verb: str, number: int) -> None:
     assert end_of([verb], number) == 0
 
 
+def test_nohup() -> None:
+    """A hang-up that whoever started the program ignores stays ignored."""
+    program = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)" + _CHILD.format(
+        words=["once"], number=int(signal.SIGHUP)
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program + "print('goes on')"], capture_output=True, check=False, timeout=60
+    )
+    assert done.stdout == b"goes on\n"
+
+
 def test_other_verbs() -> None:
     """What only looks ends by the signal, as people expect of it."""
     assert end_of(["status"], signal.SIGTERM) == -signal.SIGTERM

@@ -296,6 +296,23 @@ def test_names_that_leave_the_line(narrow: World) -> None:
     assert order(narrow) == ["m007.jpg"]
 
 
+def test_names_that_leave_view(narrow: World) -> None:
+    """Whoever came into view from the line and is taken away there is counted once, and the others get their turn."""
+    fill(narrow, *names(24))
+    narrow.turn()
+    for _ in range(3):
+        seen = sorted(key for _, key in narrow.finder.backlog.entries)
+        for name in seen[1:3]:
+            narrow.remove(name)
+            narrow.finder.hinted(str(narrow.folder.inbox.folder / name))
+        narrow.turn()
+        left = sorted(path.name for path in narrow.folder.inbox.folder.iterdir())
+        assert narrow.finder.waiting + len(narrow.finder.in_flight) == len(left)
+    left = sorted(path.name for path in narrow.folder.inbox.folder.iterdir())
+    assert sorted(order(narrow)) == left
+    assert narrow.finder.waiting == 0
+
+
 def test_counts_add_up_beyond_the_window(narrow: World) -> None:
     """Every file is counted once, whether it is in view or in line, and however often it is found."""
     fill(narrow, *names(10))

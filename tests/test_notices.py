@@ -61,6 +61,8 @@ def test_what_cannot_be_shown_goes_too(tmp_path: Path) -> None:
     (tmp_path / "2.notice").write_text('["a list"]')
     (tmp_path / "3.notice").write_text(json.dumps({"title": "t", "text": "old", "at_s": 1.0}))
     (tmp_path / "mine.txt").write_text("not ours")
+    (tmp_path / ".4.notice.tmp-4194300-1").write_text("half")
+    (tmp_path / ".DS_Store").write_text("Finder")
     assert notices.take(tmp_path) == []
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 

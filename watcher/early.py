@@ -17,7 +17,8 @@ def heed(arguments: list[str] = sys.argv) -> None:
     """Until the daemon listens itself: SIGTERM, SIGINT and SIGHUP end ``run`` and ``once`` with 0."""
     if arguments[1:2] and arguments[1] in _LIVES:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, _end)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+                signal.signal(number, _end)
 
 
 def _end(_number: int, _frame: types.FrameType | None) -> None:

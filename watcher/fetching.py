@@ -90,8 +90,8 @@ class Fetcher:
             self._now, self._begun_s = path, now_s()
             error = self._read(path)
             self._begun_s = self._now = None
-            self._wanted.discard(path)
             self._note(path, error)
+            self._wanted.discard(path)  # last: while it is wanted, nobody takes this room for idle
 
     def _read(self, path: Path) -> OSError | None:
         """One byte is enough: the system brings the whole file before it gives any of it."""

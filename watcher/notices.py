@@ -60,7 +60,17 @@ def take(spool: Path) -> list[Notice]:
             file.unlink()
         if notice is not None and abs(wall_s() - notice.at_s) < STALE_S:
             found.append(notice)
+    _clear(spool)
     return found
+
+
+def _clear(spool: Path) -> None:
+    """Hidden files: what a killed process left half, and what Finder notes. Whoever is alive goes on writing."""
+    with contextlib.suppress(OSError):
+        durable.sweep(spool, recursive=False)
+        for name in os.listdir(spool):
+            if name[0] == "." and not durable.is_temporary(name):
+                (spool / name).unlink()
 
 
 def plain(text: str) -> str:

@@ -126,7 +126,9 @@ class Daemon:
             Loader(course, limits, threads=loaders),
             Engine(self.network.open, self.network.plan, self.network.condemn),
             Finisher(course, lambda: self.network.about(rooms.engine.report), threads=finishers),
-            Fetcher(self._troubles.tell, lambda path: rooms.intake.hint(path), on=self.settings.watch.fetch_dataless),
+            Fetcher(
+                self._troubles.tell, lambda path: rooms.intake.arrived(path), on=self.settings.watch.fetch_dataless
+            ),
         )
         for folder in self.folders:
             folder.inbox.on_dataless = rooms.fetcher.want
@@ -201,7 +203,7 @@ class Daemon:
         if not self._once or self._rooms.fetcher.busy:
             return False
         stuck = now_s() - self._quiet_since_s > _ONCE_STUCK_S and bool(self._troubles.lines())
-        return stuck or self._rooms.intake.idle.is_set()
+        return stuck or self._rooms.intake.over
 
     def _check_watch(self) -> None:
         if not self._once and self._watch.check():

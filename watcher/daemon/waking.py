@@ -46,7 +46,8 @@ class Bell:
         with self._near, self._far:
             self._near.setblocking(False)
             self._far.setblocking(False)
-            before = {number: signal.signal(number, self._note) for number in _STOP}
+            stops = [number for number in _STOP if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup wants it
+            before = {number: signal.signal(number, self._note) for number in stops}
             before.update((number, signal.signal(number, self._note_asked)) for number in _ASK)
             # Without this, a signal would be seen only when the wait is over.
             wakeup = signal.set_wakeup_fd(self._far.fileno(), warn_on_full_buffer=False)

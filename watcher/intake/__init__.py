@@ -63,6 +63,8 @@ class Intake:
         self._shown: object = None
         self.incomplete: tuple[Incomplete, ...] = ()  # replaced whole, by the thread
         self._held = self._flooded = False
+        self._owed: set[str] = set()  # arrivals that nobody has looked at
+        self._looked_at: tuple[str, ...] = ()
         self._tidy_at_s = 0.0
         self._finder: Finder | None = None
         self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
@@ -84,6 +86,16 @@ class Intake:
             self._mail.put(path)
         else:
             self._flooded = True  # the mailbox is full, so the thread is awake and will see it
+
+    def arrived(self, path: str) -> None:
+        """A hint of a file that was waited for: until it has been looked at, nothing is over."""
+        self._owed.add(path)
+        self._mail.put(path)
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing to do, and nothing that has yet to be looked at."""
+        return not self._owed and self.idle.is_set()
 
     def ended(self, frame: Frame, outcome: Outcome) -> None:
         """A bell, not data: the frame has left the path."""
@@ -179,8 +191,10 @@ class Intake:
         for letter in letters:
             if isinstance(letter, tuple):
                 self._note_end(finder, *letter)
-        for path in dict.fromkeys(letter for letter in letters if isinstance(letter, str)):
+        paths = dict.fromkeys(letter for letter in letters if isinstance(letter, str))
+        for path in paths:
             finder.hinted(path)
+        self._looked_at = tuple(paths)
         return True
 
     def _note_end(self, finder: Finder, frame: Frame, outcome: Outcome) -> None:
@@ -205,6 +219,8 @@ class Intake:
         elif not self.idle.is_set():
             self.idle.set()
             self.on_change()
+        self._owed.difference_update(self._looked_at)  # after the look is in what ``idle`` says
+        self._looked_at = ()
 
     # -- handing on -----------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ class Beyond:
         self._folders = folders
         self._journal = journal
         self._late: list[tuple[int, Place]] = []
+        self._called: set[Key] = set()  # came into view from the line, and stand in it until they are done or leave
 
     def remember(self) -> int:
         """The last arrival of an earlier life."""
@@ -68,13 +69,34 @@ class Beyond:
         found = ((indices[place.inbox], place) for place in places)
         return [(index, place) for index, place in found if (index, place.key) not in in_view][:room]
 
-    def called(self, taken: list[tuple[int, Place]], in_view: Collection[Key]) -> None:
-        """They have been looked at: those that are not in view now were gone, done, or no pictures."""
-        for index, _ in taken:
-            self.counts[index] = max(0, self.counts[index] - 1)
-        gone = [place for index, place in taken if (index, place.key) not in in_view]
+    def called(self, taken: list[tuple[int, Place]], in_view: Collection[Key], away: Collection[int]) -> None:
+        """They have been looked at: those that are not in view now were gone, done, or no pictures.
+
+        A folder that went ``away`` meanwhile keeps its places. Whoever is called twice is counted once.
+        """
+        gone = []
+        for index, place in taken:
+            key = (index, place.key)
+            if key not in in_view and index in away:
+                continue
+            if key not in self._called:
+                self.counts[index] = max(0, self.counts[index] - 1)
+                self._called.add(key)
+            if key not in in_view:
+                self._called.discard(key)
+                gone.append(place)
         if gone:
             self._journal.leave_line(gone)
+
+    def finished(self, key: Key) -> None:
+        """Done or failed: the journal took it out of the line when it wrote that down."""
+        self._called.discard(key)
+
+    def left(self, key: Key) -> None:
+        """It left view otherwise; should it come again, it lines up again."""
+        if key in self._called:
+            self._called.discard(key)
+            self._journal.leave_line([Place(self._folders[key[0]].settings.inbox, key[1], "", 0)])
 
 
 def place_of(source: Source, arrival: int) -> Place:

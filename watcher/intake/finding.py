@@ -1,6 +1,6 @@
 """Finding: the files of the inboxes, through the one door, into the backlog.
 
-Start-up scan, hints and rescans all end in ``_look``, which knows what is in work, what is done and what is new.
+Start-up scan, hints and rescans all end in ``look``, which knows what is in work, what is done and what is new.
 Only intake's thread comes here.
 """
 
@@ -79,6 +79,8 @@ class Finder(Looker):
         key = (frame.folder, frame.source.key)
         self.in_flight.pop(key, None)
         self.suspects.discard(key)
+        if outcome in (Outcome.DONE, Outcome.FAILED):
+            self._beyond.finished(key)
         if outcome is Outcome.DONE and self._folders[frame.folder].settings.after == "keep":
             self._handled.add(frame.folder, frame.source.key, frame.source.identity)
         if outcome is Outcome.GIVEN_BACK:
@@ -165,7 +167,7 @@ class Finder(Looker):
                 return
             for index, place in called:
                 self.look_at(index, str(place.inbox / place.rel), place.arrival)
-            self._beyond.called(called, {**self.backlog.entries, **self.in_flight})
+            self._beyond.called(called, {**self.backlog.entries, **self.in_flight}, self.unread)
 
     def _candidates(self, index: int, folder: Folder, below: str) -> Iterator[Sighting]:
         """What may be new to us; files that are in view already are refreshed in passing."""

@@ -88,6 +88,7 @@ class Looker:
         self.backlog.drop(key)
         self.suspects.discard(key)
         self._shots.leave(*key)
+        self._beyond.left(key)
 
     def look(self, index: int, folder: Folder, sighting: Sighting, arrival: int | None = None) -> None:
         """One file: known, in work, waiting, or new. With an ``arrival``, it is its turn to come into view."""
