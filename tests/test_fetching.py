@@ -57,8 +57,20 @@ def test_one_at_a_time(desk: Desk, tmp_path: Path) -> None:
         let_come(path)
         until(lambda number=number: len(desk.arrived) == number + 1)  # type: ignore[misc]
     assert desk.arrived == [str(path) for path in pipes]
-    assert not desk.fetcher.busy
+    until(lambda: not desk.fetcher.busy)
     assert desk.fetcher.fetched == 3
+
+
+def test_busy_until_it_has_arrived(tmp_path: Path) -> None:
+    """Whoever asks whether anything will still come hears yes until the file has been announced."""
+    busy: list[bool] = []
+    fetcher = Fetcher(lambda *_: None, lambda _: busy.append(fetcher.busy), on=True)
+    fetcher.start()
+    (tmp_path / "a").write_bytes(b"x")
+    assert fetcher.want(tmp_path / "a")
+    until(lambda: not fetcher.busy)
+    assert busy == [True]
+    assert fetcher.stop(5)
 
 
 def test_one_that_cannot_be_fetched(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
