@@ -364,6 +364,13 @@ def test_what_cannot_be_a_map(fill: str, contrast: float, bad: bool) -> None:
     assert suspicious(tensor, depth) is bad
 
 
+def test_one_colour_is_no_content() -> None:
+    """A blue matte may well have a flat map, however far apart its channels are."""
+    tensor = np.zeros((1, 3, 8, 8), np.float32)
+    tensor[0, 2] = 1
+    assert not suspicious(tensor, np.zeros((8, 8), np.float32))
+
+
 @pytest.mark.parametrize("made", ["constant", "nan"])
 def test_a_frame_without_content_is_made_again(
     mac: FakeCoreML, opened: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str
@@ -373,7 +380,7 @@ def test_a_frame_without_content_is_made_again(
     monkeypatch.setitem(fake_coreml.RUNS, "later", lambda map_: fake_coreml.RUNS[made](map_) if broken else map_)
     mac.faults = {"ALL": "later"}
 
-    def condemn(report: Report) -> bool:
+    def condemn(report: Report, _tensor: np.ndarray) -> bool:
         session_room.condemn(tmp_path, report)
         return report.provider == "coreml"
 

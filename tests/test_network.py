@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fake_coreml import FakeCoreML
+from fake_session import FakeSession
 from test_prepare import Builder
 from typer.testing import CliRunner
 
 from watcher import catalog, config
+from watcher import session as sessions
 from watcher.cli import app
 from watcher.errors import ModelError
 from watcher.network import Network
 from watcher.prepare import prepare
-from watcher.session import runtime
+from watcher.session import Report, Shape, runtime
 
 
 @pytest.fixture
@@ -85,3 +89,29 @@ def test_the_verbs_tell_what_they_did(settings_file: Path) -> None:
     assert json.loads(told.stdout)["trials"][0]["ms"] > 0
     told = run(app, ["models", "prepare", "starter", "--as", "sharper", "--config", str(settings_file)])
     assert told.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "fallback", "guilty"),
+    [("map", True, True), ("flat", True, False), ("map", False, False)],
+)
+def test_the_cpu_is_asked_before_a_rung_is_condemned(
+    settings_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, fallback: bool, guilty: bool
+) -> None:
+    """A map without content that the CPU gives too is nobody's fault, and without fallback one frame stops nobody."""
+    write(tmp_path, {"name": str(tmp_path / "midas.onnx"), "allow_fallback": fallback})
+    network = Network(config.load(settings_file))
+    asked: list[str] = []
+
+    def judge(_path: Path, options: sessions.Options) -> AbstractContextManager[FakeSession]:
+        asked.append(options.provider)
+        return nullcontext(
+            FakeSession(Shape(8, 8), lambda tensor: tensor[0, 0] if answer == "map" else np.zeros_like(tensor[0, 0]))
+        )
+
+    monkeypatch.setattr(sessions, "open_session", judge)
+    report = Report("auto", "coreml", {}, 1, 1.0, 1.0, "fake 1", trial_key="ALL")
+    tensor = np.linspace(0, 1, 3 * 64, dtype=np.float32).reshape(1, 3, 8, 8)
+    assert network.condemn(report, tensor) is guilty
+    assert asked == (["cpu"] if fallback else [])
+    assert bool(list((tmp_path / "state").rglob("*strikes*"))) is guilty

@@ -30,9 +30,9 @@ class Engine:
         self,
         open_session: Callable[[], SessionLike],
         plan: Callable[[Shape], Plan],
-        condemn: Callable[[Report], bool] = lambda report: False,
+        condemn: Callable[[Report, Float32], bool] = lambda report, tensor: False,
     ) -> None:
-        """``condemn``: what runs gave a map that cannot be right; whether opening anew gives something else."""
+        """``condemn``: what runs gave this tensor a map that cannot be right; whether opening anew gives another."""
         self.raw: Handover[Raw] = Handover(2)
         self.stopping = threading.Event()
         self.failure: WatcherError | None = None
@@ -112,7 +112,7 @@ class Engine:
         assert self._session is not None
         while True:
             depth = self._session.run(ready.tensor)
-            if not suspicious(ready.tensor, depth) or not self._condemn(self._session.report):
+            if not suspicious(ready.tensor, depth) or not self._condemn(self._session.report, ready.tensor):
                 return depth
             log.warning("%s: %s gave a map without content; another provider is tried", ready.frame, self._rung())
             self._close()
@@ -159,8 +159,8 @@ class Engine:
 def suspicious(tensor: Float32, depth: Float32) -> bool:
     """Whether ``depth`` (h, w) cannot be a map of ``tensor`` (1, 3, h, w): not finite, or flat.
 
-    A picture that hardly differs from one gray may well have a flat map.
+    A picture that is nearly of one colour may well have a flat map, so each channel is looked at by itself.
     """
     if not np.isfinite(depth).all():
         return True
-    return float(np.ptp(depth)) == 0 and float(np.ptp(tensor)) > _FLAT
+    return float(np.ptp(depth)) == 0 and float(np.ptp(tensor, axis=(2, 3)).max()) > _FLAT

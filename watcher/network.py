@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from watcher import catalog, config, depth, prepare
 from watcher import session as sessions
 from watcher.errors import ModelError
+from watcher.frame import Float32
 from watcher.session import Report, Session, Shape
 from watcher.shots import Shots
 
@@ -24,6 +27,7 @@ class Network:
         self._models_dir = config.models_dir(settings)
         self._model = catalog.find(settings.model.name, self._models_dir)
         self._graph = "original"
+        self._opened: Path | None = None
         if settings.model.graph == "trained":
             self._model, self._graph = self._trained(), "trained"
 
@@ -61,6 +65,7 @@ class Network:
             static = catalog.prepared(model, self._models_dir, "static")
             if static is not None:
                 model, self._graph = static, "static"
+        self._opened = model.path
         cache = self._trials_dir / "compiled" if wishes.coreml.cache else None
         coreml = sessions.CoreMLOptions(wishes.coreml.compute_units, wishes.coreml.model_format, cache, model.sha256)
         return sessions.open_session(
@@ -94,9 +99,19 @@ class Network:
     def _trials_dir(self) -> Path:
         return config.state_dir(self._settings) / "coreml"
 
-    def condemn(self, report: Report) -> bool:
-        """What runs gave a map that cannot be right; whether another provider can take its place."""
-        if report.provider != "coreml" or not report.trial_key:
+    def condemn(self, report: Report, tensor: Float32) -> bool:
+        """What runs gave ``tensor`` a map that cannot be right; whether another provider can take its place.
+
+        The CPU is asked first, once: a map without content that it gives as well is the network's own, and nobody's
+        fault. Where no fallback is allowed the map is taken as it is, rather than no map ever again.
+        """
+        wishes = self._settings.model
+        if report.provider != "coreml" or not report.trial_key or not wishes.allow_fallback:
+            return False
+        judge = sessions.Options(provider="cpu", threads=wishes.threads, input_px=self._model.spec.input_px)
+        with sessions.open_session(self._opened or self._model.path, judge) as session:
+            answer = session.run(tensor)
+        if not np.isfinite(answer).all() or float(np.ptp(answer)) == 0:
             return False
         sessions.condemn(self._trials_dir, report)
         return True
