@@ -70,7 +70,7 @@ class Life:
             self._words("once"), env=self._env(), capture_output=True, text=True, timeout=timeout, check=False
         )
 
-    def stop(self, number: int = signal.SIGTERM, seconds: float = 5.0) -> int:
+    def stop(self, number: int = signal.SIGTERM, seconds: float = 30.0) -> int:
         """Its exit code. Raises ``subprocess.TimeoutExpired``."""
         assert self.process is not None
         self.process.send_signal(number)

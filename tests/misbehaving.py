@@ -55,6 +55,7 @@ ENDS: dict[str, Callable[[], object]] = {
     "exit": leave,
     "hang": hang,
     "grow": grow,
+    "slow": lambda: threading.Event().wait(1.0),
 }
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from conftest import Home
 from living import Life, files
+from PIL import Image, PngImagePlugin
 from waiting import until
 
 from watcher import depth
@@ -324,6 +325,25 @@ def test_shot_live_writes_at_once(life: Life) -> None:
     assert steps["shot-live"] < steps["frame"] / 2
     facts = json.loads((life.outbox / "shot-live" / "a_0003_depth.json").read_text())
     assert facts["range"] == "shot-live"
+
+
+def test_a_slow_frame_of_a_live_shot_is_not_overtaken(life: Life) -> None:
+    """The running range follows the frames in their order, however long one of them takes to decode."""
+    life.settle({"output": {"range": "shot-live", "sidecar": True, "size": "model"}})
+    life.fake = {"FAKE_DECODER": "slow"}
+    for number in range(6):
+        path = drop(life.inbox / "take", f"a_{number:02}.png", scene(number))
+        if number in (0, 3):
+            note = PngImagePlugin.PngInfo()
+            note.add_text("Comment", "poison")
+            Image.open(path).save(path, pnginfo=note)
+    assert life.once().returncode == 0
+    facts = [json.loads((life.outbox / "take" / f"a_{number:02}_depth.json").read_text()) for number in range(6)]
+    tops = [each["range_max"] for each in facts]
+    # The bright thing comes nearer with each frame, so a range that saw them in order never narrows at its top,
+    # and that of the first frame knows nothing of the others.
+    assert tops == sorted(tops)
+    assert tops[0] == pytest.approx(facts[0]["raw_max"], rel=0.02)
 
 
 def test_a_kill_loses_nothing_of_a_live_shot(life: Life) -> None:

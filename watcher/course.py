@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from watcher.errors import SourceChanged, in_words, may_be_one_place
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome, Source
-from watcher.shots import Shots
+from watcher.shots import Shots, shot_of
+from watcher.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,15 @@ class Course:
     troubles: Troubles
     alarm: Callable[[], None]
     shots: Shots | None = None
+    turns: Turns = field(default_factory=Turns)
 
     def folder_of(self, frame: Frame) -> Folder:
         return self.folders[frame.folder]
+
+    def take_turn(self, frame: Frame) -> None:
+        """A frame of a live shot keeps its place among the others of it; any other frame needs none."""
+        if self.shots is None or self.folder_of(frame).settings.output.range != "shot-live":
+            return
+        shot = shot_of(frame.source.rel)
+        if shot is not None:
+            self.turns.join(frame, f"{frame.folder}|{shot}")

@@ -105,6 +105,7 @@ class Finisher(Crew[Raw]):
         if shots is None or mode not in ("shot", "shot-live"):
             return span_of(raw, folder.settings.output)
         pause_s = _RETRY_FIRST_S
+        self._course.turns.finishing.wait(frame)
         while True:
             try:
                 with self._order:
@@ -120,6 +121,7 @@ class Finisher(Crew[Raw]):
                 self._course.ended(frame, Outcome.GIVEN_BACK)
                 return None
             pause_s = min(pause_s * 2, _RETRY_MOST_S)
+        self._course.turns.finishing.leave(frame)
         if not made.kept:
             return Span(made.ends, made.mode, made.note)
         journal.hold(frame, {"code": "shot", "what": "its raw map is kept until its shot has settled"})

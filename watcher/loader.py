@@ -84,7 +84,9 @@ class Loader(Crew[Frame]):
         ready = self._load(journal, number, item, plan)
         self.effort.note(number, now_s() - began_s)
         if ready is not None:
+            self._course.turns.loading.wait(item)
             self.ready.give(ready)
+            self._course.turns.loading.leave(item)
 
     def _give_back(self, journal: Journal, frame: Frame) -> None:
         if frame.call is not None:

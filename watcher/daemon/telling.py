@@ -25,6 +25,7 @@ from watcher.intake import Intake
 from watcher.journal import Journal
 from watcher.loader import Loader
 from watcher.network import Network
+from watcher.turns import Turns
 
 HEARTBEAT_S = 10.0
 _PAUSE_S = 0.5
@@ -40,6 +41,7 @@ class Rooms:
     engine: Engine
     finisher: Finisher
     fetcher: Fetcher
+    turns: Turns
 
     def failure(self) -> BaseException | None:
         """What ended one of them."""

@@ -252,4 +252,5 @@ class Intake:
         log.debug("%s: attempt %d%s", frame, frame.attempt, ", alone" if frame.alone else "")
         finder.backlog.drop(entry.key)
         finder.in_flight[entry.key] = frame
+        self._course.take_turn(frame)
         self.work.give(frame)

@@ -1,0 +1,75 @@
+"""Turns: the frames of a live shot are decided about in the order in which they were handed on.
+
+Two loaders and two finishers may overtake each other, and a running range that sees the frames in another order is
+another range. So a frame waits at two lines: when it is loaded, until those before it are loaded, and when it is
+finished, until those before it have their range. The queues between keep their order and the network has one thread,
+so whoever is first in a line never waits for anyone behind it.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from watcher.frame import Frame
+
+
+class Line:
+    """Who is before whom, shot by shot; holds only frames that are on their way."""
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self._shots: dict[str, list[int]] = {}
+        self._shot_of: dict[int, str] = {}
+        self._over = False
+
+    def join(self, frame: Frame, shot: str) -> None:
+        with self._news:
+            self._shot_of[frame.id] = shot
+            self._shots.setdefault(shot, []).append(frame.id)
+
+    def wait(self, frame: Frame) -> None:
+        """Until nobody of its shot is before it; at once for a frame that stands in no line, or when all is over."""
+        if frame.id in self._shot_of:
+            with self._news:
+                self._news.wait_for(lambda: self._over or self._is_first(frame.id))
+
+    def leave(self, frame: Frame) -> None:
+        """Harmless to repeat."""
+        if frame.id in self._shot_of:
+            with self._news:
+                shot = self._shot_of.pop(frame.id)
+                self._shots[shot].remove(frame.id)
+                if not self._shots[shot]:
+                    del self._shots[shot]
+                self._news.notify_all()
+
+    def end(self) -> None:
+        """At a stop nobody waits any more."""
+        with self._news:
+            self._over = True
+            self._news.notify_all()
+
+    def _is_first(self, number: int) -> bool:
+        shot = self._shot_of.get(number)
+        return shot is None or self._shots[shot][0] == number
+
+
+class Turns:
+    """``loading``: left when the frame goes to the network; ``finishing``: left when it has its range."""
+
+    def __init__(self) -> None:
+        self.loading, self.finishing = Line(), Line()
+
+    def join(self, frame: Frame, shot: str) -> None:
+        """By the one thread that hands frames on, before it does."""
+        self.loading.join(frame, shot)
+        self.finishing.join(frame, shot)
+
+    def leave(self, frame: Frame) -> None:
+        """The frame has left the path, however."""
+        self.loading.leave(frame)
+        self.finishing.leave(frame)
+
+    def end(self) -> None:
+        self.loading.end()
+        self.finishing.end()
