@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
 
 import pytest
+
+from watcher import early
 
 _CHILD = """
 import os, signal, sys
@@ -26,6 +29,17 @@ def end_of(words: list[str], number: int) -> int:
 def test_a_stop_at_once(verb: str, number: int) -> None:
     """A process that is asked to stop before it has begun to work has done what it was asked for: it ends with 0."""
     assert end_of([verb], number) == 0
+
+
+@pytest.mark.parametrize(("words", "rarely"), [(["status"], True), (["run"], False), (["depth"], False), ([], False)])
+def test_only_verbs_that_answer_put_their_garbage_off(words: list[str], rarely: bool) -> None:
+    """A daemon looks for it as often as ever: a picture must not stay in memory because nobody looked."""
+    before = gc.get_threshold()
+    try:
+        early.hurry(["depth-watcher", *words])
+        assert (gc.get_threshold() != before) is rarely
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_nohup() -> None:

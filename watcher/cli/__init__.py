@@ -10,6 +10,7 @@ from __future__ import annotations
 from watcher import early
 
 early.heed()  # what follows takes its time
+early.hurry()
 
 import typer
 import typer.main

@@ -38,7 +38,7 @@ def status(
 
     file = settings_room.find(config)
     state_dir = settings_room.glimpse_of_state_dir(file)
-    if state_dir is None or not status.read(state_dir).running:
+    if state_dir is None or (file is not None and not status.read(state_dir).running):
         state_dir = settings_room.state_dir(settings_room.load(file))
     while True:
         snapshot = status.read(state_dir)

@@ -6,6 +6,7 @@ Plain words are read as YAML 1.2 reads them: only ``true`` and ``false`` are swi
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,11 +104,16 @@ def read(path: Path) -> Document:
     return parse(content)
 
 
+@functools.lru_cache(maxsize=1)  # a verb that looks reads one file twice: a glimpse first, the whole check after it
+def _composed(content: bytes) -> yaml.Node | None:
+    return yaml.compose(content, Loader=_Loader)
+
+
 def parse(content: bytes) -> Document:
     """The document in the bytes of a file (UTF-8, or UTF-16 with its mark)."""
     document = Document()
     try:
-        root = yaml.compose(content, Loader=_Loader)
+        root = _composed(content)
     except yaml.reader.ReaderError as error:
         position = error.position if isinstance(error.position, int) else 0
         line = content[:position].count(b"\n") + 1
