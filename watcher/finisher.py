@@ -26,6 +26,7 @@ from watcher.handover import Handover
 from watcher.journal import Journal
 from watcher.outbox import Output
 from watcher.rendering import Span, render, span_of
+from watcher.scratch import Scratch, used
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class Finisher(Crew[Raw]):
         self.pulse = Pulse()
         self._about = about
         self._held_up: set[tuple[str, int]] = set()  # (outbox that takes nothing now, frame in hand)
+        self._scratch = [Scratch() for _ in range(threads)]
         self._order = threading.Lock()  # one frame at a time decides about the range of a shot
 
     def start(self, raw: Handover[Raw]) -> None:
@@ -50,10 +52,16 @@ class Finisher(Crew[Raw]):
         return item.frame
 
     def _do(self, journal: Journal, number: int, item: Raw) -> None:
-        if item.frame.call is not None:
-            self._finish_call(number, item, item.frame.call)
-        else:
-            self._finish(journal, number, item)
+        with used(self._scratch[number]):
+            if item.frame.call is not None:
+                self._finish_call(number, item, item.frame.call)
+            else:
+                self._finish(journal, number, item)
+
+    def rest(self) -> None:
+        """Nothing to do for now: the memory that frames are made in goes back."""
+        for scratch in self._scratch:
+            scratch.drop()
 
     def _finish_call(self, number: int, raw: Raw, call: Call) -> None:
         """The map of a picture that was sent goes back to whoever sent it; no file is written."""

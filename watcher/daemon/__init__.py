@@ -197,7 +197,9 @@ class Daemon:
             if self._bell.asked:
                 self._bell.asked = False
                 self._teller.say(self._condition())
-            herald_s = self._herald.look(now_s(), idle=self._rooms.intake.idle.is_set())
+            if idle := self._rooms.intake.idle.is_set():
+                self._rooms.finisher.rest()
+            herald_s = self._herald.look(now_s(), idle=idle)
             pause_s = min(self._teller.show(self._condition()), self._check_limits(), herald_s)
             if self._bell.wait(pause_s):
                 self._quiet_since_s = now_s()

@@ -20,6 +20,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from watcher import scratch
 from watcher.depth.masking import mask_far
 from watcher.depth.ranges import SIGNATURE_FIELDS, Running, first, of_percentiles, of_shot, quantiles, undone
 from watcher.depth.refining import guide_of, snapped
@@ -241,7 +242,7 @@ def finish(
     clean, nonfinite = _only_finite(raw)
     # Asked before enlarging: interpolating a flat map leaves rounding noise, which min-max would blow up to a pattern.
     constant = not float(clean.max()) - float(clean.min()) > _CONSTANT
-    depth, overshot = (_flat(clean, size), 0) if constant else _enlarge(clean, size)
+    depth, overshot = (_flat(clean, size), 0) if constant else _enlarge(clean, size, kind)
     raw_min, raw_max = float(depth.min()), float(depth.max())
     low, high = fixed_range if fixed_range is not None else (raw_min, raw_max)
     if kind == "float32":
@@ -273,11 +274,12 @@ def _flat(clean: Float32, size: tuple[int, int] | None) -> Float32:
     return np.full(size or clean.shape, clean.flat[0], np.float32)
 
 
-def _enlarge(clean: Float32, size: tuple[int, int] | None) -> tuple[Float32, int]:
-    """A new (H, W) float32 array. Interpolating near the end of float32 may overflow; that is counted too."""
+def _enlarge(clean: Float32, size: tuple[int, int] | None, kind: Kind) -> tuple[Float32, int]:
+    """Another (H, W) float32 array. Interpolating near the end of float32 may overflow; that is counted too."""
     if size is None or size == clean.shape:
         return clean.astype(np.float32, copy=True), 0
-    depth = np.asarray(cv2.resize(clean, (size[1], size[0]), interpolation=cv2.INTER_CUBIC), np.float32)
+    into = scratch.empty("map float32" if kind == "float32" else "enlarged", size, np.float32)
+    depth = np.asarray(cv2.resize(clean, (size[1], size[0]), dst=into, interpolation=cv2.INTER_CUBIC), np.float32)
     if np.isfinite(depth.min()) and np.isfinite(depth.max()):
         return depth, 0
     return _only_finite(depth)
@@ -287,7 +289,7 @@ def _scale(depth: Float32, low: float, high: float, kind: Kind) -> NDArray[Any]:
     """Integers of the whole map, in bands that fit the processor's cache; ``depth`` stays as it is."""
     full = _FULL[kind]
     work: type[np.floating[Any]] = np.float64 if max(abs(low), abs(high)) > _WIDE else np.float32
-    values = np.empty(depth.shape, kind)
+    values = scratch.empty(f"map {kind}", depth.shape, kind)
     band = max(1, (1 << 18) // depth.shape[1])
     for top in range(0, len(depth), band):
         part = depth[top : top + band].astype(work)

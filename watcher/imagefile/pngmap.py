@@ -8,6 +8,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from watcher import scratch
+
 from .deflate import checksum, compress
 from .picture import Array
 
@@ -34,7 +36,7 @@ def _filtered(array: Array) -> memoryview:
     """Rows of big-endian bytes, each less the row above (mod 256), behind their filter byte (PNG 9.2)."""
     height, width = array.shape
     row = width * array.dtype.itemsize
-    out = np.empty((height, row + 1), np.uint8)
+    out = scratch.empty("filtered", (height, row + 1), np.uint8)
     out[:, 0] = _UP
     band = max(1, _BAND_BYTES // max(row, 1))
     above = np.zeros((1, row), np.uint8)
