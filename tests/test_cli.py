@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pty
@@ -15,7 +16,9 @@ from conftest import Home, RunCli, StartCli, command, make_picture
 from PIL import Image
 from waiting import until
 
+from watcher import errors
 from watcher.agent_label import LABEL
+from watcher.cli import endings
 
 VERBS = (
     *(["run"], ["once"], ["depth"], ["status"], ["retry"], ["doctor"], ["inspect"]),
@@ -332,3 +335,17 @@ def test_a_journal_that_is_taken_away(run_cli: RunCli, start_cli: StartCli, tmp_
     make_picture(tmp_path / "a.png").rename(tmp_path / "inbox" / "a.png")
     assert daemon.wait(20) == 75
     assert "journal" in json.loads(run_cli("status", "--json", "--config", config).stdout)["reason"]
+
+
+def test_a_command_that_ends_promises_nothing_for_later() -> None:
+    """What the daemon does by itself has to be done by hand where nothing lives on."""
+    for _, remedy in errors.explained().values():
+        assert "by itself" not in errors.by_hand(remedy)
+    assert "by itself" not in errors.by_hand(errors.explain(OSError(errno.ENOENT, "gone", "x"))[1])
+    assert "by itself" in errors.explain(OSError(errno.ENOENT, "gone", "x"))[1]
+
+
+def test_the_last_words_of_a_command_promise_nothing_for_later(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error that ends a command is told with what to do by hand."""
+    endings.complain(errors.CannotCreate("the volume is not there", "Connect it again; work goes on by itself."))
+    assert capsys.readouterr().err == "error: the volume is not there. Connect it again; then run the command again.\n"

@@ -59,6 +59,7 @@ def test_the_reason_file(places: tuple[Quarantine, Path]) -> None:
     assert text["what_to_do"].startswith("Save it again.")
     assert "retry" in text["what_to_do"]
     assert reason("x", "y", "", 1)["what_to_do"].endswith("retry NAME")
+    assert reason("not-a-picture", "y", "Put pictures only.", 1)["what_to_do"] == "Put pictures only."
 
 
 def test_nothing_is_overwritten(places: tuple[Quarantine, Path]) -> None:

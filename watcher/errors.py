@@ -233,6 +233,22 @@ def explain(error: OSError) -> tuple[str, str]:
     return f"{what}{where}", remedy
 
 
+_BY_HAND = (
+    ("It is tried again by itself.", "Then run the command again."),
+    ("It is tried again when the volume is back.", "Run the command again when the volume is back."),
+    ("it is tried again by itself", "then run the command again"),
+    ("Work goes on by itself.", "Then run the command again."),
+    ("work goes on by itself", "then run the command again"),
+)
+
+
+def by_hand(text: str) -> str:
+    """The same advice from a command that ends: nothing goes on by itself then."""
+    for lives, ends in _BY_HAND:
+        text = text.replace(lives, ends)
+    return text
+
+
 def in_words(error: OSError) -> str:
     """The same as one text, without the name of the file: one text for whatever stands in the way of many files."""
     what, remedy = explain(error)

@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from watcher import config, depth, imagefile, loader, rendering
-from watcher.errors import Blame, CannotCreate, FrameError, NoInput, UsageError, WatcherError, blame_of, explain
+from watcher.errors import (
+    Blame,
+    CannotCreate,
+    FrameError,
+    NoInput,
+    UsageError,
+    WatcherError,
+    blame_of,
+    by_hand,
+    explain,
+)
 from watcher.frame import Frame, Raw, Source
 from watcher.inbox import Inbox, identity_of
 from watcher.network import Network
@@ -79,7 +89,7 @@ def _make_one(settings: config.Settings, file: Path, target: Path | None, bench:
         source = Source(folder, name, name, identity)
         taken = Inbox(folder, recursive=False).read(source, settings.limits.max_file_mb * 1_000_000)
     except OSError as error:
-        raise FrameError(f"it cannot be read: {explain(error)[0]}", explain(error)[1]) from error
+        raise FrameError(f"it cannot be read: {explain(error)[0]}", by_hand(explain(error)[1])) from error
     loaded = loader.load(taken.data, bench.plan, settings.limits.max_pixels, output)
     facts = {"source": name, "source_bytes": len(taken.data), "source_sha256": taken.sha256, **loaded.facts}
     raw = Raw(

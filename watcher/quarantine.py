@@ -20,6 +20,7 @@ from watcher.durable import (
     sync_folder,
     write_whole,
 )
+from watcher.errors import NotAPicture
 from watcher.volume import Anchor
 
 SUFFIX = ".error.json"
@@ -42,10 +43,16 @@ def reason(code: str, what: str, remedy: str, attempts: int) -> dict[str, Any]:
         "what": what,
         "when": stamp(),
         "attempts": attempts,
-        "what_to_do": f"{remedy} Then: depth-watcher retry NAME".strip()
-        if remedy
-        else "If the picture opens elsewhere, save it again from there; then: depth-watcher retry NAME",
+        "what_to_do": _advice(code, remedy),
     }
+
+
+def _advice(code: str, remedy: str) -> str:
+    if code == NotAPicture.code:
+        return remedy  # no second try makes a picture of it
+    if not remedy:
+        return "If the picture opens elsewhere, save it again from there; then: depth-watcher retry NAME"
+    return f"{remedy} Then: depth-watcher retry NAME"
 
 
 class Quarantine:

@@ -10,7 +10,7 @@ from typing import Annotated, ParamSpec
 
 import typer
 
-from watcher.errors import ConfigError, ExitCode, WatcherError, explain
+from watcher.errors import ConfigError, ExitCode, WatcherError, by_hand, explain
 
 P = ParamSpec("P")
 
@@ -38,7 +38,7 @@ def verb(function: Callable[P, int | None]) -> Callable[P, None]:
             code = ExitCode.DONE
         except OSError as error:
             what, remedy = explain(error)
-            say_error(f"{what}. {remedy}")
+            say_error(f"{what}. {by_hand(remedy)}")
             code = ExitCode.CANNOT_CREATE
         raise typer.Exit(code or ExitCode.DONE)
 
@@ -46,7 +46,7 @@ def verb(function: Callable[P, int | None]) -> Callable[P, None]:
 
 
 def complain(error: WatcherError) -> None:
-    say_error(str(error))
+    say_error(by_hand(str(error)))
     if isinstance(error, ConfigError):
         for problem in error.problems:
             typer.echo(f"  {problem}", err=True)
