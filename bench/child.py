@@ -62,7 +62,28 @@ def callback_watch(task: dict[str, Any]) -> dict[str, Any]:
 def bare(task: dict[str, Any]) -> dict[str, Any]:
     from bench import baselines
 
-    return {"moments": baselines.bare(Path(task["model"]), int(task["frames"]))}
+    cpu_s: list[float] = []
+    moments = baselines.bare(Path(task["model"]), int(task["frames"]), lambda: cpu_s.append(time.process_time()))
+    return {"moments": moments, "cpu_at_s": cpu_s}
+
+
+def threads_of_frames(task: dict[str, Any]) -> dict[str, Any]:
+    """The program on all of an inbox; what each kind of thread took of the processor, a frame."""
+    from bench.rows import WARM
+    from bench.threads import by_thread
+    from watcher import config, daemon
+    from watcher.frame import Frame, Outcome
+
+    looks: list[dict[str, float]] = []
+
+    def heard(_frame: Frame, outcome: Outcome) -> None:
+        if outcome is Outcome.DONE:
+            looks.append(by_thread())
+
+    daemon.Daemon(config.load(Path(task["config"])), once=True, heard=heard).run()
+    first, last = looks[WARM], looks[-1]
+    frames = len(looks) - 1 - WARM
+    return {"thread_ms": {kind: 1000 * (last[kind] - first.get(kind, 0.0)) / frames for kind in last}}
 
 
 def staged(task: dict[str, Any]) -> dict[str, Any]:
@@ -75,6 +96,7 @@ _MODES = {
     "seed": seed,
     "callback": callback_watch,
     "bare": bare,
+    "threads": threads_of_frames,
     "stages": staged,
 }
 

@@ -74,30 +74,30 @@ def trivial() -> Path:
     return path
 
 
-def _picture(kind: str) -> Path:
+def picture(kind: str) -> Path:
     path = pictures.made(place.cache(), kind)
     if path is None:
         raise RuntimeError(f"{kind} cannot be made here")
     return path
 
 
-def _ours(kind: str, frames: int, model: Path, run_ms: float = 0.0) -> float:
+def ours(kind: str, frames: int, model: Path, run_ms: float = 0.0) -> float:
     with place.place() as where:
         config = where.lay_out(model)
-        pictures.fill(where.inbox, _picture(kind), frames)
+        pictures.fill(where.inbox, picture(kind), frames)
         return rate(place.child(where, "path", config=config, run_ms=run_ms)["moments"])
 
 
 def _loop(kind: str, frames: int, model: Path, mode: str = "loop") -> float:
     with place.place() as where:
-        pictures.fill(where.inbox, _picture(kind), frames)
+        pictures.fill(where.inbox, picture(kind), frames)
         found = place.child(where, mode, inbox=where.inbox, outbox=where.outbox, model=model)
         return rate(found["moments"])
 
 
 def _callback(kind: str, frames: int, model: Path) -> float:
     with place.place() as where:
-        task = {"model": model, "picture": _picture(kind), "count": frames, "folder": where.root / "watch"}
+        task = {"model": model, "picture": picture(kind), "count": frames, "folder": where.root / "watch"}
         return rate(place.child(where, "callback", **task)["moments"])
 
 
@@ -117,44 +117,44 @@ def between(ours: Callable[[], float], baseline: Callable[[], float], rounds: in
 
 
 def simulated(rounds: int) -> list[float]:
-    return [_ours("1080p.jpg", 60, starter(), run_ms=40.0) / 25.0 for _ in range(rounds)]
+    return [ours("1080p.jpg", 60, starter(), run_ms=40.0) / 25.0 for _ in range(rounds)]
 
 
 def large_against_loop(rounds: int) -> list[float]:
-    return between(lambda: _ours("12mp.jpg", 24, starter()), lambda: _loop("12mp.jpg", 8, starter()), rounds)
+    return between(lambda: ours("12mp.jpg", 24, starter()), lambda: _loop("12mp.jpg", 8, starter()), rounds)
 
 
 def midas_against_loop(rounds: int) -> list[float]:
-    return between(lambda: _ours("1080p.jpg", 40, midas_sized()), lambda: _loop("1080p.jpg", 20, midas_sized()), rounds)
+    return between(lambda: ours("1080p.jpg", 40, midas_sized()), lambda: _loop("1080p.jpg", 20, midas_sized()), rounds)
 
 
 def midas_against_bare(rounds: int) -> list[float]:
-    return between(lambda: _ours("384.jpg", 50, midas_sized()), lambda: _bare(midas_sized(), 40), rounds)
+    return between(lambda: ours("384.jpg", 50, midas_sized()), lambda: _bare(midas_sized(), 40), rounds)
 
 
 def midas_against_seed(rounds: int) -> list[float]:
     return between(
-        lambda: _ours("1080p.jpg", 40, midas_sized()), lambda: _loop("1080p.jpg", 20, midas_sized(), "seed"), rounds
+        lambda: ours("1080p.jpg", 40, midas_sized()), lambda: _loop("1080p.jpg", 20, midas_sized(), "seed"), rounds
     )
 
 
 def midas_against_callback(rounds: int) -> list[float]:
     return between(
-        lambda: _ours("1080p.jpg", 40, midas_sized()), lambda: _callback("1080p.jpg", 20, midas_sized()), rounds
+        lambda: ours("1080p.jpg", 40, midas_sized()), lambda: _callback("1080p.jpg", 20, midas_sized()), rounds
     )
 
 
 def around_the_network(rounds: int) -> list[float]:
-    return between(lambda: _ours("1080p.jpg", 40, trivial()), lambda: _loop("1080p.jpg", 20, trivial()), rounds)
+    return between(lambda: ours("1080p.jpg", 40, trivial()), lambda: _loop("1080p.jpg", 20, trivial()), rounds)
 
 
 def png_against_loop(rounds: int) -> list[float]:
-    return between(lambda: _ours("12mp.png", 16, starter()), lambda: _loop("12mp.png", 8, starter()), rounds)
+    return between(lambda: ours("12mp.png", 16, starter()), lambda: _loop("12mp.png", 8, starter()), rounds)
 
 
 def heic_stream(rounds: int) -> list[float]:
     """Seconds a frame; no baseline, because OpenCV reads no HEIC."""
-    return [1 / _ours("48mp.heic", 8, starter()) for _ in range(rounds)]
+    return [1 / ours("48mp.heic", 8, starter()) for _ in range(rounds)]
 
 
 def _processor_ms(kind: str, rounds: int) -> list[float]:
@@ -163,7 +163,7 @@ def _processor_ms(kind: str, rounds: int) -> list[float]:
     for _ in range(rounds):
         with place.place() as where:
             config = where.lay_out(trivial())
-            pictures.fill(where.inbox, _picture(kind), 60)
+            pictures.fill(where.inbox, picture(kind), 60)
             cpu_s = place.child(where, "path", config=config)["cpu_at_s"]
             found.append(1000 * rate_of_use(cpu_s))
     return found
@@ -179,7 +179,7 @@ def _peak(kind: str, frames: int, rounds: int) -> list[float]:
     for _ in range(rounds):
         with place.place() as where:
             config = where.lay_out(starter())
-            pictures.fill(where.inbox, _picture(kind), frames)
+            pictures.fill(where.inbox, picture(kind), frames)
             values.append(place.child(where, "path", config=config)["peak_mib"])
     return values
 

@@ -51,7 +51,7 @@ _SHOT_PERCENTS = (0.1, 99.9)
 _LIVE_PERCENTS = (0.5, 99.5)
 _CUT = 0.25
 _WIDEN = 0.2  # of the gap, each frame: what is new comes into the range within some frames
-_NARROW = 0.01  # of the gap, each frame: what has left it is forgotten over some seconds
+_NARROW = 0.003  # of the gap, each frame: what has left it is forgotten over some ten seconds
 _SIGNATURE_PX = (16, 16)
 SIGNATURE_FIELDS = 16 * 16
 
