@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from training.truth import Pair, halves, read_pair, rendered
@@ -26,6 +27,8 @@ def main() -> None:
     asked.add_argument("--place", type=Path, default=PLACE, help="folder of what is made")
     asked.add_argument("--shards", type=int, default=100, help="rendered shards of 250 scenes")
     asked.add_argument("--presentations", type=int, default=300_000, help="pictures shown to the network")
+    asked.add_argument("--begin", type=Path, help="checkpoint whose weights a new training begins with")
+    asked.add_argument("--rate", type=float, help="highest learning rate")
     asked.add_argument("--processes", type=int, default=2, help="that render at once")
     asked.add_argument("--pause-file", type=Path, help="render and train only while this file is absent")
     asked.add_argument(
@@ -41,9 +44,12 @@ def main() -> None:
 
         write_shards(scenes, said.shards, said.processes, said.pause_file)
     if "train" in said.steps:
+        from training.losses import SHAPE, WEIGHTS
         from training.train import Recipe, train
 
-        train(scenes, checkpoint, Recipe(said.presentations), said.pause_file)
+        weights = WEIGHTS if said.begin is None else SHAPE  # what has learnt before knows the values
+        recipe = Recipe(said.presentations, begin=said.begin, weights=weights)
+        train(scenes, checkpoint, replace(recipe, rate=said.rate) if said.rate else recipe, said.pause_file)
     if "export" in said.steps:
         from training.export import export
 

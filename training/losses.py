@@ -21,6 +21,7 @@ class Weights:
 
 
 WEIGHTS = Weights()
+SHAPE = Weights(late=1.0)  # as at the end of a training, from the start
 
 
 def normalised(maps: Tensor) -> Tensor:

@@ -5,9 +5,10 @@ Colours are linear RGB, float32, 0..1. Patterns are procedural: no photograph is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,9 +34,25 @@ ROLES: dict[str, tuple[tuple[float, float], tuple[float, float], tuple[float, fl
 }
 
 
+class Richer(np.random.Generator):
+    """Draws for the scenes of ``training.clutter``: what is painted with them has stains, prints and more colours."""
+
+
+MORE_PATTERNS = {  # beside those of the role, for Richer draws
+    "wall": ("print", "noise"),
+    "floor": ("noise", "noise"),
+    "facade": ("noise", "print"),
+    "cloth": ("print", "stripes", "noise"),
+    "object": ("print", "print", "planks"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Two colours, (3,) float32 linear 0..1, and the pattern that mixes them; ``repeats`` per metre."""
+    """Two colours, (3,) float32 linear 0..1, and the pattern that mixes them; ``repeats`` per metre.
+
+    ``palette`` (6, 3): the colours of a print. ``stain``: how far light and dirt change it over a few decimetres.
+    """
 
     first: Array
     second: Array
@@ -43,6 +60,8 @@ class Material:
     repeats: float
     tile: int
     shift: float
+    palette: Array | None = None
+    stain: float = 0.0
 
 
 @cache
@@ -68,11 +87,15 @@ def colour(rng: Rng, role: str) -> Array:
 
 
 def material(rng: Rng, role: str) -> Material:
-    """A material for a role; now and then one of any other role."""
+    """A material for a role; now and then one of any other role. The role ``print`` is for ``Richer`` draws only."""
+    if isinstance(rng, Richer) and role == "print":
+        return replace(_richer(rng, "object", colour(rng, "object"), colour(rng, "object")), pattern="print")
     if rng.random() < ANY_ROLE:
         role = str(rng.choice(list(ROLES)))
     first = colour(rng, role)
     second = first * np.float32(rng.uniform(0.3, 0.95)) if rng.random() < 0.8 else colour(rng, role)
+    if isinstance(rng, Richer):
+        return _richer(rng, role, first, second)
     return Material(
         first,
         second,
@@ -83,6 +106,40 @@ def material(rng: Rng, role: str) -> Material:
     )
 
 
+def _richer(rng: Richer, role: str, first: Array, second: Array) -> Material:
+    patterns = [*ROLES[role][3].split(), *MORE_PATTERNS.get(role, ())]
+    return Material(
+        first,
+        second,
+        str(rng.choice(patterns)),
+        ROLES[role][4] * float(2 ** rng.uniform(-1.5, 1.5)),
+        int(rng.integers(8)),
+        float(rng.random()),
+        np.stack([first, second, *(colour(rng, "object") for _ in range(4))]),
+        float(rng.uniform(0, 0.9)) if rng.random() < 0.7 else 0.0,
+    )
+
+
+@cache
+def prints() -> Array:
+    """What is printed on things: (8, 256, 256) int64, numbers 0..5 of the colours of a palette. They repeat."""
+    rng, tiles = np.random.default_rng(11), []
+    for kind in range(8):
+        tile = np.zeros((TILE, TILE), np.uint8)
+        for _ in range(30 if kind % 2 else 14):
+            ink, (x, y) = int(rng.integers(6)), (int(v) for v in rng.integers(0, TILE, 2))
+            wide, high = (int(v) for v in 2 ** rng.uniform(2, 6, 2))
+            if kind < 3:
+                cv2.rectangle(tile, (x, y), (x + wide, y + high), ink, -1)
+            elif kind < 6:
+                cv2.ellipse(tile, (x, y), (wide, high), float(rng.uniform(0, 180)), 0, 360, ink, -1)
+            else:  # lines of writing
+                for line in range(y, min(y + 2 * high, TILE), 8):
+                    cv2.line(tile, (x, line), (x + int(wide * rng.uniform(1, 3)), line), ink, 3)
+        tiles.append(tile)
+    return np.stack(tiles).astype(np.int64)
+
+
 def paint(what: Material, uv: Array, footprint: Array) -> Array:
     """Colours (n, 3) of surface points ``uv`` (n, 2) in metres, seen with pixels ``footprint`` (n,) metres wide.
 
@@ -91,10 +148,20 @@ def paint(what: Material, uv: Array, footprint: Array) -> Array:
     u, v = (uv * np.float32(what.repeats)).T
     indices = ((np.stack([v, u]) * 64 + what.shift * TILE).astype(np.int64)) % TILE
     noise = noise_tiles()[what.tile][indices[0], indices[1]]
+    if what.palette is not None and what.pattern == "print":
+        return _stained(what, u, v, what.palette[prints()[what.tile][indices[0], indices[1]]])
     mix = _pattern(what.pattern, u, v, noise)
     sharp = np.clip(1.5 - 3 * footprint * what.repeats, 0, 1)
     mix = (mix * sharp + np.float32(0.35) * (1 - sharp))[:, None]
-    return np.asarray(what.first * (1 - mix) + what.second * mix, dtype=np.float32)
+    return _stained(what, u, v, what.first * (1 - mix) + what.second * mix)
+
+
+def _stained(what: Material, u: Array, v: Array, colours: Array) -> Array:
+    """The same with light and dirt over it, from noise that is coarser than the pattern."""
+    if what.stain:
+        place = ((np.stack([v, u]) * 11 + what.shift * 2 * TILE).astype(np.int64)) % TILE
+        colours = colours * (1 + what.stain * (noise_tiles()[(what.tile + 3) % 8][place[0], place[1]] - 0.5))[:, None]
+    return np.asarray(np.clip(colours, 0, 1), dtype=np.float32)
 
 
 def _pattern(name: str, u: Array, v: Array, noise: Array) -> Array:

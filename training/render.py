@@ -6,7 +6,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from training.materials import Array, Rng, paint
+from training.clutter import richer
+from training.materials import Array, Richer, Rng, paint
 from training.scenes import Scene, scene
 from training.solids import NOTHING, turned
 
@@ -16,7 +17,7 @@ RAYS = 176  # a side; area-averaged to SIDE, which smooths the edges of both pic
 
 def render(rng: Rng) -> tuple[np.ndarray, np.ndarray, str]:
     """A picture (144, 144, 3) uint8 sRGB, inverse depth (144, 144) float16 in 1/m (0 = sky), family."""
-    what = scene(rng)
+    what = richer(rng) if isinstance(rng, Richer) else scene(rng)
     ways = _ways(what)
     eye = np.array([0, what.height, 0], dtype=np.float32)
     depth, normals, albedo = _cast(what, eye, ways)

@@ -41,14 +41,19 @@ class Scene:
 def scene(rng: Rng) -> Scene:
     """A scene of a family drawn by its share; portrait format and wide lenses squash as photographs made square do."""
     family = str(rng.choice(list(FAMILIES), p=list(FAMILIES.values())))
+    field = framed(rng, family)
+    solids, height, pitch, indoor = BUILDERS[family](rng, field)
+    roll = float(rng.normal() * (0.12 if rng.random() < 0.2 else 0.025))
+    return Scene(family, solids, height, pitch, roll, field, indoor)
+
+
+def framed(rng: Rng, family: str) -> tuple[float, float]:
+    """Tangents of half the view, across and up."""
     half = float(np.tan(np.radians(rng.uniform(16, 32) if rng.random() < 0.8 else rng.uniform(32, 48))))
     aspect = float(rng.choice([4 / 3, 3 / 2, 1.0, 3 / 4, 16 / 9, 3.3], p=[0.32, 0.22, 0.12, 0.18, 0.11, 0.05]))
     if family in ("portrait", "pet") and rng.random() < 0.5:
         aspect = 1 / max(aspect, 1 / aspect)
-    field = (half * aspect**0.5, half / aspect**0.5)
-    solids, height, pitch, indoor = BUILDERS[family](rng, field)
-    roll = float(rng.normal() * (0.12 if rng.random() < 0.2 else 0.025))
-    return Scene(family, solids, height, pitch, roll, field, indoor)
+    return half * aspect**0.5, half / aspect**0.5
 
 
 Field = tuple[float, float]

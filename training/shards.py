@@ -11,10 +11,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from training.materials import Array, Rng
+from training.materials import Array, Richer, Rng
 from training.render import SIDE, render
+from training.tones import other_tones
 
 SCENES = 250  # in a shard
+RICHER = 30  # scenes of shards from here on are full of things (training.clutter)
 HELD_OUT = 1_000_000  # seeds from here on are for measuring only
 
 
@@ -37,7 +39,9 @@ def write_shard(folder: Path, pause: Path | None, number: int) -> Path:
         wait_while(pause)
         attempt = 0
         while True:
-            picture, truth, family = render(np.random.default_rng([number, index, attempt]))
+            seed = np.random.PCG64([number, index, attempt])
+            plain = number < RICHER or number >= HELD_OUT
+            picture, truth, family = render(np.random.Generator(seed) if plain else Richer(seed))
             if picture.std() > 6 and truth.std(dtype=np.float32) > 0.01 * truth.max():
                 break
             attempt += 1
@@ -89,12 +93,9 @@ def presentation(rng: Rng, picture: np.ndarray, truth: np.ndarray, side: int) ->
     depth = cv2.resize(truth[part].astype(np.float32), (side, side), interpolation=cv2.INTER_AREA)
     if rng.random() < 0.5:
         image, depth = image[:, ::-1], depth[:, ::-1]
-    if rng.random() < 0.6:
-        image = np.clip(image * rng.normal(1, 0.08, 3) * rng.uniform(0.7, 1.3), 0, 1) ** (2 ** rng.uniform(-0.7, 0.7))
-    if rng.random() < 0.1:
-        image = np.repeat(image.mean(-1, keepdims=True), 3, -1)
+    toned = other_tones(rng, np.asarray(image, dtype=np.float32))
     low, top_value = np.percentile(depth[::2, ::2], [2, 99])
     depth = np.clip((depth - low) / max(top_value - low, 1e-4), -0.1, 1.2)
-    return np.ascontiguousarray(image.transpose(2, 0, 1), dtype=np.float32), np.ascontiguousarray(
+    return np.ascontiguousarray(toned.transpose(2, 0, 1), dtype=np.float32), np.ascontiguousarray(
         depth, dtype=np.float32
     )
