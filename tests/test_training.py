@@ -13,10 +13,12 @@ import pytest
 from conftest import CORPUS
 
 from training import measures, shards
-from training.materials import Array, material
+from training.clutter import SHARES, richer
+from training.materials import Array, Richer, material
 from training.render import SIDE, render
 from training.scenes import FAMILIES
 from training.solids import NOTHING, solid
+from training.tones import other_tones
 from training.truth import SPLIT, Pair, halves, read_pair
 
 
@@ -36,6 +38,34 @@ def test_same_seed_same_scene() -> None:
     assert np.array_equal(one[0], two[0])
     assert np.array_equal(one[1], two[1])
     assert not np.array_equal(one[0], other[0])
+
+
+def test_fuller_scenes() -> None:
+    """The same draws give the same scene, and it is another than without them; all that is painted stays in range."""
+    first, again = (render(Richer(np.random.PCG64([30, 1, 0]))) for _ in range(2))
+    plain = render(np.random.Generator(np.random.PCG64([30, 1, 0])))
+    assert np.array_equal(first[0], again[0])
+    assert np.array_equal(first[1], again[1])
+    assert not np.array_equal(first[0], plain[0])
+    assert np.isfinite(first[1]).all()
+
+
+def test_every_family_can_be_filled() -> None:
+    """Rooms and portraits get their clutter, and the two families of their own can be made."""
+    found = {richer(Richer(np.random.PCG64([31, index]))).family for index in range(80)}
+    assert found == set(SHARES)
+    assert sum(SHARES.values()) == pytest.approx(1)
+
+
+def test_other_tones() -> None:
+    """Still a picture, 0..1, of the same size; another one each time, and the same for the same draws."""
+    picture = np.random.default_rng(0).random((48, 48, 3)).astype(np.float32)
+    shown = [other_tones(np.random.default_rng(seed), picture) for seed in range(40)]
+    for one in shown:
+        assert (one.shape, one.dtype) == (picture.shape, np.dtype(np.float32))
+        assert 0 <= one.min() <= one.max() <= 1
+    assert np.array_equal(shown[3], other_tones(np.random.default_rng(3), picture))
+    assert len({one.tobytes() for one in shown}) > 30
 
 
 @pytest.mark.parametrize(("round_", "expected"), [(True, 3.0), (False, 3.0)])
