@@ -280,9 +280,7 @@ def _enlarge(clean: Float32, size: tuple[int, int] | None, kind: Kind) -> tuple[
         return clean.astype(np.float32, copy=True), 0
     into = scratch.empty("map float32" if kind == "float32" else "enlarged", size, np.float32)
     depth = np.asarray(cv2.resize(clean, (size[1], size[0]), dst=into, interpolation=cv2.INTER_CUBIC), np.float32)
-    if np.isfinite(depth.min()) and np.isfinite(depth.max()):
-        return depth, 0
-    return _only_finite(depth)
+    return (depth, 0) if np.isfinite((depth.min(), depth.max())).all() else _only_finite(depth)
 
 
 def _scale(depth: Float32, low: float, high: float, kind: Kind) -> NDArray[Any]:
