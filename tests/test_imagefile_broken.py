@@ -101,6 +101,17 @@ def test_a_forged_end_is_found_wherever_the_scans_were_cut(kind: str, side: int)
         assert np.array_equal(found, whole)
 
 
+@pytest.mark.parametrize("kind", JPEGS)
+def test_a_cut_behind_the_first_byte_of_a_pair_is_found(kind: str) -> None:
+    """0xFF and what follows belong together; a cut between them must not hide behind the forged end mark."""
+    data = saved(photograph(), "JPEG", **JPEGS[kind])
+    places = [at + 1 for at in range(len(data) // 5, len(data) * 95 // 100) if data[at] == 0xFF]
+    assert len(places) > 20
+    for cut in places[:: len(places) // 20]:
+        with pytest.raises((Truncated, Corrupt)):
+            imagefile.decode(data[:cut] + b"\xff\xd9", max_pixels=MOST)
+
+
 def test_a_progressive_jpeg_without_its_last_scan_is_truncated() -> None:
     """Cut exactly between two scans nothing is broken, but the finer bits were promised."""
     data = saved(photograph(), "JPEG", quality=90, progressive=True)

@@ -140,7 +140,8 @@ def _short(clean: bytes, factor: int, samples: Array) -> bool:
     """Whether the scan ended too early: a complete picture ignores what follows its last block, a short one eats it."""
     noise = np.random.default_rng(0).integers(0, 255, 4096, np.uint8).tobytes()
     try:
-        again = _decode(clean.removesuffix(b"\xff\xd9") + noise + b"\xff\xd9", factor)
+        # A last 0xFF would make a marker of the first byte of noise, and end the scan before it is read.
+        again = _decode(clean.removesuffix(b"\xff\xd9").rstrip(b"\xff") + noise + b"\xff\xd9", factor)
     except (OSError, SyntaxError, ValueError):
         return False
     return not np.array_equal(again, samples)
