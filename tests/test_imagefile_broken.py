@@ -15,7 +15,7 @@ from PIL import Image
 from watcher import imagefile
 from watcher.errors import Corrupt, FrameError, NotAPicture, TooLarge, Truncated, Unsupported
 from watcher.frame import Wholeness
-from watcher.imagefile import reading
+from watcher.imagefile import jpeg, jpeg_scans, reading
 from watcher.imagefile.picture import Stored
 
 MOST = 10_000_000
@@ -110,6 +110,35 @@ def test_a_cut_behind_the_first_byte_of_a_pair_is_found(kind: str) -> None:
     for cut in places[:: len(places) // 20]:
         with pytest.raises((Truncated, Corrupt)):
             imagefile.decode(data[:cut] + b"\xff\xd9", max_pixels=MOST)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 7, 1 << 20])
+def test_markers_are_found_wherever_the_data_is_parted(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as reading byte after byte: 0xFF, fill bytes, then neither a zero nor another 0xFF."""
+    monkeypatch.setattr(jpeg_scans, "_AT_ONCE_BYTES", at_once)
+    random = np.random.default_rng(4)
+    for _ in range(20):
+        data = random.choice([0xFF, 0x00, 0xD0, 0xDA, 0x17], 60).astype(np.uint8).tobytes()
+        wanted = [at for at in range(1, 60) if data[at - 1] == 0xFF and data[at] not in (0x00, 0xFF)]
+        assert list(jpeg_scans._markers(data)) == wanted
+
+
+def test_a_picture_with_detail_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four equal pixels in a corner are not yet an end that ran out; a flat block is."""
+    decoded: list[int] = []
+
+    def count(clean: bytes, factor: int) -> np.ndarray[Any, Any]:
+        decoded.append(factor)
+        return ends
+
+    monkeypatch.setattr(jpeg, "_decode", count)
+    data = saved(np.zeros((96, 128, 3), np.uint8), "JPEG")
+    for flat_rows, times in ((1, 1), (16, 2)):
+        ends = np.random.default_rng(1).integers(0, 255, (96, 128, 3), np.uint8)
+        ends[-flat_rows:, -16:] = 90
+        decoded.clear()
+        imagefile.decode(data, max_pixels=MOST)
+        assert len(decoded) == times
 
 
 def test_a_progressive_jpeg_without_its_last_scan_is_truncated() -> None:
