@@ -1,7 +1,7 @@
 """Loader: a small pool of threads that turn files into tensors.
 
 Touches: sources (reading), each thread its own journal. Waits for the engine's plan before the first frame; gives to
-the ready queue, and waits there when the network is behind.
+the ready queue, and waits there when the network is behind, or when it is not yet the frame's turn (``turns``).
 """
 
 from __future__ import annotations

@@ -29,19 +29,19 @@ class Line:
 
     def wait(self, frame: Frame) -> None:
         """Until nobody of its shot is before it; at once for a frame that stands in no line, or when all is over."""
-        if frame.id in self._shot_of:
-            with self._news:
-                self._news.wait_for(lambda: self._over or self._is_first(frame.id))
+        with self._news:
+            self._news.wait_for(lambda: self._over or self._is_first(frame.id))
 
     def leave(self, frame: Frame) -> None:
-        """Harmless to repeat."""
-        if frame.id in self._shot_of:
-            with self._news:
-                shot = self._shot_of.pop(frame.id)
-                self._shots[shot].remove(frame.id)
-                if not self._shots[shot]:
-                    del self._shots[shot]
-                self._news.notify_all()
+        """From any thread, more than once: whoever hands a frame on may be overtaken by whoever has ended it."""
+        with self._news:
+            shot = self._shot_of.pop(frame.id, None)
+            if shot is None:
+                return
+            self._shots[shot].remove(frame.id)
+            if not self._shots[shot]:
+                del self._shots[shot]
+            self._news.notify_all()
 
     def end(self) -> None:
         """At a stop nobody waits any more."""

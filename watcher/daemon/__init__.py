@@ -34,7 +34,6 @@ from watcher.intake import Intake, Pace
 from watcher.journal import JOURNAL_FILE, Journal
 from watcher.loader import Loader
 from watcher.network import Network
-from watcher.turns import Turns
 from watcher.watch import Root, Watch
 
 if TYPE_CHECKING:
@@ -76,7 +75,6 @@ class Daemon:
         self._overgrown = self._lost = ""  # why the process ends, to be started anew
         self._nap = Nap(now_s(), wall_s())
         self._service: Service | None = None
-        self._turns = Turns()
         self.network = Network(settings)
         name, say = self.network.name, self._troubles.tell
         self.folders = tuple(Folder(i, folder, name, say) for i, folder in enumerate(settings.folders))
@@ -120,8 +118,7 @@ class Daemon:
         limits = self.settings.limits
         polled = frozenset(folder.index for folder in self.folders if self._is_polled(folder))
         ring, shots = self._bell.ring, self.network.shots()
-        place = self.state_dir / JOURNAL_FILE
-        course = Course(self.folders, place, self._ended, self._troubles, ring, shots, self._turns)
+        course = Course(self.folders, self.state_dir / JOURNAL_FILE, self._ended, self._troubles, ring, shots)
         loaders, finishers = cores.pools(cores.usable(), accelerated=self.network.accelerated)
         pace = Pace.of(self.settings.watch, polled, once=self._once)
         rooms = Rooms(
@@ -132,7 +129,7 @@ class Daemon:
             Fetcher(
                 self._troubles.tell, lambda path: rooms.intake.arrived(path), on=self.settings.watch.fetch_dataless
             ),
-            self._turns,
+            course.turns,
         )
         for folder in self.folders:
             folder.inbox.on_dataless = rooms.fetcher.want
@@ -173,7 +170,7 @@ class Daemon:
 
     def _ended(self, frame: Frame, outcome: Outcome) -> None:
         self.tally.note(outcome)
-        self._turns.leave(frame)
+        self._rooms.turns.leave(frame)
         if self._heard is not None:
             self._heard(frame, outcome)
         self._rooms.intake.ended(frame, outcome)
