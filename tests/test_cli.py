@@ -17,7 +17,7 @@ from PIL import Image
 from waiting import until
 
 from watcher import errors
-from watcher.agent_label import LABEL
+from watcher.agent_label import LABEL, UNIT
 from watcher.cli import endings
 
 VERBS = (
@@ -345,7 +345,21 @@ def test_a_command_that_ends_promises_nothing_for_later() -> None:
     assert "by itself" in errors.explain(OSError(errno.ENOENT, "gone", "x"))[1]
 
 
-def test_the_last_words_of_a_command_promise_nothing_for_later(capsys: pytest.CaptureFixture[str]) -> None:
-    """An error that ends a command is told with what to do by hand."""
+@pytest.mark.parametrize(
+    ("started_by", "advice"),
+    [
+        ({}, "then run the command again"),
+        ({"XPC_SERVICE_NAME": LABEL}, "work goes on by itself"),
+        ({"DEPTH_WATCHER_UNIT": UNIT}, "work goes on by itself"),
+    ],
+)
+def test_the_last_words_of_a_command(
+    started_by: dict[str, str], advice: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that ends a command is told with what to do by hand; launchd and systemd start their agent again."""
+    for name in ("XPC_SERVICE_NAME", "DEPTH_WATCHER_UNIT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in started_by.items():
+        monkeypatch.setenv(name, value)
     endings.complain(errors.CannotCreate("the volume is not there", "Connect it again; work goes on by itself."))
-    assert capsys.readouterr().err == "error: the volume is not there. Connect it again; then run the command again.\n"
+    assert capsys.readouterr().err == f"error: the volume is not there. Connect it again; {advice}.\n"

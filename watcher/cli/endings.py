@@ -10,6 +10,7 @@ from typing import Annotated, ParamSpec
 
 import typer
 
+from watcher import agent_label
 from watcher.errors import ConfigError, ExitCode, WatcherError, by_hand, explain
 
 P = ParamSpec("P")
@@ -38,7 +39,7 @@ def verb(function: Callable[P, int | None]) -> Callable[P, None]:
             code = ExitCode.DONE
         except OSError as error:
             what, remedy = explain(error)
-            say_error(f"{what}. {by_hand(remedy)}")
+            say_error(_from_here(f"{what}. {remedy}"))
             code = ExitCode.CANNOT_CREATE
         raise typer.Exit(code or ExitCode.DONE)
 
@@ -46,10 +47,15 @@ def verb(function: Callable[P, int | None]) -> Callable[P, None]:
 
 
 def complain(error: WatcherError) -> None:
-    say_error(by_hand(str(error)))
+    say_error(_from_here(str(error)))
     if isinstance(error, ConfigError):
         for problem in error.problems:
             typer.echo(f"  {problem}", err=True)
+
+
+def _from_here(text: str) -> str:
+    """An agent is started again by whoever started it; a person has to do it."""
+    return text if agent_label.under_launchd() or agent_label.under_systemd() else by_hand(text)
 
 
 def say_error(text: str) -> None:
