@@ -9,24 +9,30 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import stages
+from bench import stages, threads
 
 MIB = 1 << 20
 
 
 def path_of_frames(task: dict[str, Any]) -> dict[str, Any]:
-    """The program itself on all of an inbox; ``run_ms`` puts the simulated accelerator in the session's place."""
+    """The program itself on all of an inbox; ``run_ms`` puts the simulated accelerator in the session's place.
+
+    ``looks``: after which maps it is asked how long each kind of thread has run.
+    """
     from bench.accelerator import SimulatedNetwork
     from watcher import config, daemon
     from watcher.frame import Frame, Outcome
 
     moments: list[float] = []
     cpu_s: list[float] = []  # of all threads together, at the same moments
+    looks, threads_s = frozenset(task.get("looks", ())), list[dict[str, float]]()
 
     def heard(_frame: Frame, outcome: Outcome) -> None:
         if outcome is Outcome.DONE:
             moments.append(time.perf_counter())
             cpu_s.append(time.process_time())
+            if len(moments) in looks:
+                threads_s.append(threads.by_thread())
 
     settings = config.load(Path(task["config"]))
     life = daemon.Daemon(settings, once=True, heard=heard)
@@ -36,7 +42,7 @@ def path_of_frames(task: dict[str, Any]) -> dict[str, Any]:
     code = life.run()
     if code or not moments:
         raise RuntimeError(f"the daemon ended with {code} after {len(moments)} maps")
-    return {"moments": moments, "cpu_at_s": cpu_s}
+    return {"moments": moments, "cpu_at_s": cpu_s, "threads_s": threads_s}
 
 
 def loop(task: dict[str, Any]) -> dict[str, Any]:
@@ -67,25 +73,6 @@ def bare(task: dict[str, Any]) -> dict[str, Any]:
     return {"moments": moments, "cpu_at_s": cpu_s}
 
 
-def threads_of_frames(task: dict[str, Any]) -> dict[str, Any]:
-    """The program on all of an inbox; what each kind of thread took of the processor, a frame."""
-    from bench.rows import WARM
-    from bench.threads import by_thread
-    from watcher import config, daemon
-    from watcher.frame import Frame, Outcome
-
-    looks: list[dict[str, float]] = []
-
-    def heard(_frame: Frame, outcome: Outcome) -> None:
-        if outcome is Outcome.DONE:
-            looks.append(by_thread())
-
-    daemon.Daemon(config.load(Path(task["config"])), once=True, heard=heard).run()
-    first, last = looks[WARM], looks[-1]
-    frames = len(looks) - 1 - WARM
-    return {"thread_ms": {kind: 1000 * (last[kind] - first.get(kind, 0.0)) / frames for kind in last}}
-
-
 def staged(task: dict[str, Any]) -> dict[str, Any]:
     return {"stages": stages.measure(Path(task["config"]), Path(task["picture"]), int(task["times"]))}
 
@@ -96,7 +83,6 @@ _MODES = {
     "seed": seed,
     "callback": callback_watch,
     "bare": bare,
-    "threads": threads_of_frames,
     "stages": staged,
 }
 

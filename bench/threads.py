@@ -7,6 +7,7 @@ nanosecond, how long each thread ran.
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 
 from bench import pages, pictures, place, rows
@@ -19,8 +20,6 @@ KINDS = ("loader", "engine", "finisher", "intake")
 
 def by_thread() -> dict[str, float]:
     """Seconds that each thread of this process has run, by the name of its kind (``loader-0`` is a loader)."""
-    import threading
-
     names = {str(thread.native_id): thread.name for thread in threading.enumerate()}
     found: dict[str, float] = {}
     for task in Path("/proc/self/task").iterdir():
@@ -35,8 +34,8 @@ def around(kind: str) -> dict[str, float]:
     with place.place() as where:
         config = where.lay_out(rows.trivial())
         pictures.fill(where.inbox, rows.picture(kind), FRAMES)
-        found: dict[str, float] = place.child(where, "threads", config=config)["thread_ms"]
-    return found
+        first, last = place.child(where, "path", config=config, looks=[rows.WARM + 1, FRAMES])["threads_s"]
+    return {kind: 1000 * (last[kind] - first.get(kind, 0.0)) / (FRAMES - rows.WARM - 1) for kind in last}
 
 
 def alone() -> tuple[float, float]:
