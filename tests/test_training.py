@@ -14,7 +14,7 @@ from conftest import CORPUS
 
 from training import measures, shards
 from training.clutter import SHARES, richer
-from training.materials import Array, Richer, material
+from training.materials import ROLES, Array, Richer, material, paint
 from training.render import SIDE, render
 from training.scenes import FAMILIES
 from training.solids import NOTHING, solid
@@ -41,13 +41,23 @@ def test_same_seed_same_scene() -> None:
 
 
 def test_fuller_scenes() -> None:
-    """The same draws give the same scene, and it is another than without them; all that is painted stays in range."""
+    """The same draws give the same scene, and it is another than without them; depth is known everywhere."""
     first, again = (render(Richer(np.random.PCG64([30, 1, 0]))) for _ in range(2))
     plain = render(np.random.Generator(np.random.PCG64([30, 1, 0])))
     assert np.array_equal(first[0], again[0])
     assert np.array_equal(first[1], again[1])
     assert not np.array_equal(first[0], plain[0])
     assert np.isfinite(first[1]).all()
+
+
+@pytest.mark.parametrize("role", [*ROLES, "print"])
+def test_what_is_painted_is_a_colour(role: str) -> None:
+    """Stains and prints stay within what light a surface can give back, 0..1, near and far."""
+    where = np.random.default_rng(1).uniform(-3, 3, (500, 2)).astype(np.float32)
+    for seed in range(12):
+        painted = paint(material(Richer(np.random.PCG64(seed)), role), where, np.full(500, 0.01, np.float32))
+        assert (painted.shape, painted.dtype) == ((500, 3), np.dtype(np.float32))
+        assert 0 <= painted.min() <= painted.max() <= 1
 
 
 def test_every_family_can_be_filled() -> None:
@@ -150,6 +160,10 @@ def test_learns_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     one, two = (torch.load(path, weights_only=True) for path in (whole, ended))
     assert one["step"] == two["step"] == 4
     assert all(torch.equal(value, two["mean"][name]) for name, value in one["mean"].items())
+    train.train(tmp_path, tmp_path / "begun.pt", train.Recipe(2, rate=0.0, begin=whole))
+    begun = torch.load(tmp_path / "begun.pt", weights_only=True)["net"]
+    learnt = [name for name in begun if name.endswith(("weight", "bias"))]
+    assert all(torch.equal(begun[name], one["mean"][name]) for name in learnt)
 
 
 @pytest.mark.parametrize("both_ways", [False, True])

@@ -27,7 +27,11 @@ def main() -> None:
     asked.add_argument("--place", type=Path, default=PLACE, help="folder of what is made")
     asked.add_argument("--shards", type=int, default=100, help="rendered shards of 250 scenes")
     asked.add_argument("--presentations", type=int, default=300_000, help="pictures shown to the network")
-    asked.add_argument("--begin", type=Path, help="checkpoint whose weights a new training begins with")
+    asked.add_argument(
+        "--begin",
+        type=Path,
+        help="weights a new training begins with (a training that is under way goes on from its own checkpoint)",
+    )
     asked.add_argument("--rate", type=float, help="highest learning rate")
     asked.add_argument("--processes", type=int, default=2, help="that render at once")
     asked.add_argument("--pause-file", type=Path, help="render and train only while this file is absent")
