@@ -130,7 +130,7 @@ def _abort() -> None:
 
 def _hang() -> None:
     while True:
-        time.sleep(3600)
+        time.sleep(3600)  # a hang is no wait for anything: whoever loads the network has to end this process
 
 
 def _same(made: Any) -> Any:
