@@ -1,8 +1,8 @@
 """Scratch: memory that a thread uses again from frame to frame instead of asking the system for it each time.
 
 A map of twelve megapixels takes a hundred megabytes on its way. New memory has to be cleared page by page by the
-system, which cost an eighth of the processor time around a 1080p picture (docs/performance.md). What is written into scratch memory is gone with the thread's
-next frame, so only what ends as bytes of a file may be made in it.
+system, which cost an eighth of the processor time around a 1080p picture (docs/performance.md). What is written into
+scratch memory is gone with the thread's next frame, so only what ends as bytes of a file may be made in it.
 """
 
 from __future__ import annotations
