@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import cv2
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from watcher import depth
 from watcher.network import Network
-from watcher.session import Report, Shape
+from watcher.session import Report, Run, Shape, at_once
 
 SIDE_PX = 256
 
@@ -21,6 +22,7 @@ class Accelerator:
 
     def __init__(self, run_ms: float) -> None:
         self.report = Report("cpu", "simulated", {}, 0, 0.0, 0.0, f"fixed {run_ms:g} ms")
+        self.lanes = 1
         self._run_s = run_ms / 1000
         random = np.random.default_rng(3)
         coarse = random.random((12, 12), np.float32)
@@ -31,6 +33,9 @@ class Accelerator:
     @property
     def shape(self) -> Shape:
         return Shape(SIDE_PX, SIDE_PX, True)
+
+    def begin(self, tensor: NDArray[np.float32], _ended: Callable[[], None] = lambda: None) -> Run:
+        return at_once(lambda: self.run(tensor))
 
     def run(self, tensor: NDArray[np.float32]) -> NDArray[np.float32]:
         time.sleep(self._run_s)

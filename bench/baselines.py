@@ -19,15 +19,20 @@ import numpy as np
 from watcher.session import runtime
 
 
-def session(model: Path) -> Any:
-    """An ONNX Runtime session on the CPU as anybody opens it: all defaults."""
+def session(model: Path, threads: int = 0) -> Any:
+    """An ONNX Runtime session on the CPU as anybody opens it: all defaults, or with so many threads."""
     ort = runtime.runtime()
-    return ort.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
 
 
-def bare(model: Path, frames: int, ran: Callable[[], None] = lambda: None) -> list[float]:
-    """The limit of the runtime: the session run in a loop on a prepared tensor; ``ran`` is called after each run."""
-    opened = session(model)
+def bare(model: Path, frames: int, ran: Callable[[], None] = lambda: None, threads: int = 0) -> list[float]:
+    """The session run in a loop on a prepared tensor, by default by as many threads as the runtime takes.
+
+    ``ran`` is called after each run.
+    """
+    opened = session(model, threads)
     entry = opened.get_inputs()[0]
     tensor = np.random.default_rng(0).random(entry.shape, np.float32)
     moments = []

@@ -69,7 +69,10 @@ def bare(task: dict[str, Any]) -> dict[str, Any]:
     from bench import baselines
 
     cpu_s: list[float] = []
-    moments = baselines.bare(Path(task["model"]), int(task["frames"]), lambda: cpu_s.append(time.process_time()))
+    threads = int(task.get("threads", 0))
+    moments = baselines.bare(
+        Path(task["model"]), int(task["frames"]), lambda: cpu_s.append(time.process_time()), threads
+    )
     return {"moments": moments, "cpu_at_s": cpu_s}
 
 

@@ -38,26 +38,30 @@ def around(kind: str) -> dict[str, float]:
     return {kind: 1000 * (last[kind] - first.get(kind, 0.0)) / (FRAMES - rows.WARM - 1) for kind in last}
 
 
-def alone() -> tuple[float, float]:
-    """(wall, processor) milliseconds of one run of the MiDaS-small-sized network in a loop."""
+def alone(threads: int) -> tuple[float, float]:
+    """(wall, processor) milliseconds of one run of the MiDaS-small-sized network in a loop; ``threads`` 0: all."""
     with place.place() as where:
-        found = place.child(where, "bare", model=rows.midas_sized(), frames=NETWORK_FRAMES)
+        found = place.child(where, "bare", model=rows.midas_sized(), frames=NETWORK_FRAMES, threads=threads)
     wall_s, cpu_s = found["moments"], found["cpu_at_s"]
     return 1000 / rows.rate(wall_s), 1000 * rows.rate_of_use(cpu_s)
 
 
 def line(name: str, kind: str) -> str:
-    wall_ms, cpu_ms = alone()
+    """The most that is left beside the network is reckoned from its cost in one thread: nothing there waits."""
+    bare_ms, together_ms = alone(0)
+    _, cpu_ms = alone(1)
     threads = around(kind)
     ours = rows.ours(kind, NETWORK_FRAMES, rows.midas_sized())
     beside_ms = sum(threads.values())
-    best = wall_ms / ((cpu_ms + beside_ms) / cores.usable())
+    best = bare_ms / ((cpu_ms + beside_ms) / cores.usable())
     parts = " | ".join(f"{threads.get(kind, 0.0):.1f}" for kind in (*KINDS, "others"))
-    return f"{name} | {cpu_ms:.0f} | {parts} | {beside_ms:.1f} | {best:.2f} | {ours * wall_ms / 1000:.2f}"
+    costs = f"{cpu_ms:.0f} | {together_ms:.0f} | {parts} | {beside_ms:.1f}"
+    return f"{name} | {costs} | {best:.2f} | {ours * bare_ms / 1000:.2f}"
 
 
 def main() -> None:
-    head = "picture | network alone | loaders | engine | finishers | intake | others | all beside the network | "
+    head = "picture | network, in one thread | in all threads | loaders | engine | finishers | intake | others | "
+    head += "all beside the network | "
     head += "at best, against bare | measured, against bare"
     text = pages.rows(head, [line(name, kind) for name, kind in PICTURES.items()])
     text += f"\n\nMilliseconds of processor a frame; {cores.usable()} cores."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +25,9 @@ from PIL import Image
 PROJECT = Path(__file__).resolve().parents[1]
 CORPUS = Path(__file__).parents[1] / "../shared/corpus"
 JOIN_S = 2.0  # how long a thread that was told to end may take to do so
+
+# Whoever starts the tests with nohup has told every program below to ignore this, and the daemon would obey.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # --- guards ---------------------------------------------------------------------------------------------------------
 

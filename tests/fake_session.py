@@ -10,7 +10,7 @@ import numpy as np
 
 from watcher.errors import SessionError, WrongThread
 from watcher.frame import Float32
-from watcher.session import Report, Shape
+from watcher.session import Report, Run, Shape, at_once
 
 Answer = Callable[[Float32], Float32]
 
@@ -20,22 +20,38 @@ def mean_of_channels(tensor: Float32) -> Float32:
 
 
 class FakeSession:
-    """``answer`` makes the map, and may raise, wait or return nonsense like a network that misbehaves."""
+    """``answer`` makes the map, and may raise, wait or return nonsense like a network that misbehaves.
 
-    def __init__(self, shape: Shape = Shape(16, 24), answer: Answer = mean_of_channels) -> None:  # noqa: B008
+    With more than one of ``lanes`` each run has a thread of its own, as the runtime's runs side by side have.
+    """
+
+    def __init__(self, shape: Shape = Shape(16, 24), answer: Answer = mean_of_channels, lanes: int = 1) -> None:  # noqa: B008
         self.report = Report("auto", "cpu", {"cpu": 1}, 0, 1.0, 0.0, "fake 1")
+        self.lanes = lanes
         self.runs = 0
         self.closed = False
         self._shape = shape
         self._answer = answer
         self._owner = threading.current_thread()
+        self._begun: list[Run] = []
 
     @property
     def shape(self) -> Shape:
         return self._shape
 
-    def run(self, tensor: Float32) -> Float32:
+    def begin(self, tensor: Float32, ended: Callable[[], None] = lambda: None) -> Run:
         self._check_owner()
+        if self.lanes == 1:
+            return at_once(lambda: self._made(tensor))
+        run = Run(ended)
+        self._begun.append(run)
+        threading.Thread(target=run.end, args=(lambda: self._made(tensor),), name="lane", daemon=True).start()
+        return run
+
+    def run(self, tensor: Float32) -> Float32:
+        return self.begin(tensor).result()
+
+    def _made(self, tensor: Float32) -> Float32:
         if self.closed:
             raise SessionError("the session is closed")
         fits = tensor.shape[:2] == (1, 3) and tensor.ndim == 4
@@ -60,6 +76,8 @@ class FakeSession:
 
     def close(self) -> None:
         self._check_owner()
+        for run in self._begun:
+            run.wait()
         self.closed = True
 
     def _check_owner(self) -> None:

@@ -4,7 +4,7 @@
 that has the word ``poison`` in its file for the decoder. Every other picture is done at once by a trivial network.
 ``FAKE_LOADING`` says what happens while the network is loaded. With ``FAKE_WATCH=deaf`` no event is ever heard.
 ``FAKE_LEAK`` is how many megabytes each run of the network leaves behind. ``FAKE_GATE`` names a file without which no
-run returns.
+run returns. ``FAKE_LANES`` is how many runs may be under way at once.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def open_session(_: Network) -> FakeSession:
     how = os.environ.get("FAKE_LOADING", "")
     if how:
         (ENDS | RAISES)[how]()
-    return FakeSession(Shape(16, 24), answer)
+    return FakeSession(Shape(16, 24), answer, int(os.environ.get("FAKE_LANES", "1")))
 
 
 def install() -> None:

@@ -60,3 +60,24 @@ def test_the_end_reaches_every_taker() -> None:
     assert sorted(item for item in got if item is not None) == [1, 2]
     assert got.count(None) == 3
     assert queue.take() is None
+
+
+def test_a_taker_that_waits_for_something_else_too() -> None:
+    """It gets what there is, and otherwise goes on as soon as it is told that the other thing has come."""
+    queue: Handover[int] = Handover(2)
+    other = threading.Event()
+    taken: list[int | None] = []
+    queue.give(1)
+    other.set()
+    assert queue.take(unless=other.is_set) == 1
+    other.clear()
+    thread = threading.Thread(target=lambda: taken.append(queue.take(unless=other.is_set)))
+    thread.start()
+    queue.nudge()  # nothing has come
+    assert taken == []
+    other.set()
+    queue.nudge()
+    thread.join()
+    assert taken == [None]
+    queue.give(2)
+    assert queue.take(unless=other.is_set) == 2

@@ -94,6 +94,17 @@ def test_crash_and_hang(life: Life, stage: str, how: str, code: int, why: str, s
     assert_only_the_guilty(life)
 
 
+@pytest.mark.parametrize(("how", "code"), [("segv", -signal.SIGSEGV), ("hang", 70), ("shape", 70)])
+def test_side_by_side(life: Life, how: str, code: int) -> None:
+    """Where two runs are under way at once, the one that crashes, hangs or fails is found just as well."""
+    life.fake = {"FAKE_SESSION": how, "FAKE_LANES": "2"}
+    codes = lives(life)
+    assert codes[-1] == 0
+    assert set(codes[:-1]) == {code}
+    assert reason(life)["attempts"] == 3
+    assert_only_the_guilty(life)
+
+
 @pytest.mark.parametrize("how", ["shape", *(pytest.param(how, marks=pytest.mark.slow) for how in ("raise", "empty"))])
 def test_a_network_that_fails(life: Life, how: str) -> None:
     """A failure of the network ends the process with 70, so that a fresh one starts; after three it is the frame's."""

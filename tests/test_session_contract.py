@@ -14,7 +14,7 @@ from networks import OPEN, network
 from watcher.errors import SessionError, WrongThread
 from watcher.session import Options, SessionLike, Shape, open_session
 
-KINDS = ("fake", "fake-open", "real", "real-open")
+KINDS = ("fake", "fake-open", "fake-lanes", "real", "real-open", "real-lanes")
 
 
 @pytest.fixture(params=KINDS)
@@ -24,6 +24,11 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionL
         made: SessionLike = FakeSession()
     elif request.param == "fake-open":
         made = FakeSession(Shape(16, 24, fixed=False))
+    elif request.param == "fake-lanes":
+        made = FakeSession(lanes=2)
+    elif request.param == "real-lanes":
+        made = open_session(network(tmp_path / "net.onnx"), Options(provider="cpu", threads=2, lanes=2))
+        assert made.lanes == 2
     elif request.param == "real":
         made = open_session(network(tmp_path / "net.onnx"))
     else:
@@ -59,6 +64,28 @@ def test_runs(session: SessionLike) -> None:
     assert made.shape == (16, 24)
     assert made.dtype == np.float32
     np.testing.assert_allclose(made, tensor[0].mean(axis=0), rtol=1e-5)
+
+
+def test_as_many_as_there_are_lanes(session: SessionLike) -> None:
+    """So many runs may be under way, and each gives the map of its own tensor; a refused one harms no other."""
+    tensors = [random_tensor() + 3 * lane for lane in range(session.lanes)]
+    for _ in range(50):
+        runs = [session.begin(tensor) for tensor in tensors]
+        for run, tensor in zip(runs, tensors, strict=True):
+            np.testing.assert_allclose(run.result(), tensor[0].mean(axis=0), rtol=1e-5)
+            assert run.over
+            assert run.took_s >= 0
+    good, refused = session.begin(tensors[0]), session.begin(np.zeros((3, 16, 24), np.float32))
+    with pytest.raises(SessionError, match="the tensor is"):
+        refused.result()
+    np.testing.assert_allclose(good.result(), tensors[0][0].mean(axis=0), rtol=1e-5)
+
+
+def test_no_thread_of_the_runtime_is_taken_for_ours(session: SessionLike) -> None:
+    """What the runtime's threads report leaves no trace of them among the threads of the program."""
+    before = threading.enumerate()
+    session.begin(random_tensor()).result()
+    assert [thread for thread in threading.enumerate() if thread not in before and thread.name != "lane"] == []
 
 
 def test_a_map_belongs_to_its_caller(session: SessionLike) -> None:
@@ -100,11 +127,12 @@ def test_refuses_other_tensors(session: SessionLike, tensor: np.ndarray[tuple[in
     session.run(random_tensor())
 
 
-@pytest.mark.parametrize("verb", ["run", "warm_up", "close"])
+@pytest.mark.parametrize("verb", ["run", "begin", "warm_up", "close"])
 def test_only_its_owner_touches_it(session: SessionLike, verb: str) -> None:
     """Every other thread is refused, and the owner goes on undisturbed."""
     calls: dict[str, Callable[[], object]] = {
         "run": lambda: session.run(random_tensor()),
+        "begin": lambda: session.begin(random_tensor()),
         "warm_up": session.warm_up,
         "close": session.close,
     }
@@ -120,6 +148,15 @@ def test_warm_up_is_reported(session: SessionLike) -> None:
     took_ms = session.warm_up(2)
     assert took_ms > 0
     assert session.report.warmup_ms == took_ms
+
+
+def test_closing_waits_for_what_is_under_way(session: SessionLike) -> None:
+    """The network is not pulled away under a run; its map can still be had."""
+    runs = [session.begin(random_tensor()) for _ in range(session.lanes)]
+    session.close()
+    assert all(run.over for run in runs)
+    for run in runs:
+        np.testing.assert_allclose(run.result(), random_tensor()[0].mean(axis=0), rtol=1e-5)
 
 
 def test_closed_is_closed(session: SessionLike) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from pathlib import Path
 
 _LEAST, _MOST_LOADERS, _MOST_FINISHERS = 2, 3, 4  # each thread may hold a large picture, so there are never many
 
@@ -16,6 +17,21 @@ def usable() -> int:
     if _MAC:
         return _darwin_fast() or os.cpu_count() or 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def physical() -> int:
+    """``usable`` without those that share a core with another: as many threads as the runtime would take by itself."""
+    if not hasattr(os, "sched_getaffinity"):
+        return usable()
+    places = Path("/sys/devices/system/cpu")
+    try:
+        shared = {
+            (places / f"cpu{number}" / "topology" / "thread_siblings_list").read_text(encoding="ascii")
+            for number in os.sched_getaffinity(0)
+        }
+    except OSError:
+        return usable()
+    return len(shared)
 
 
 def _darwin_fast() -> int:

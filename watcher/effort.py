@@ -19,6 +19,10 @@ class Effort:
         self._busy_s = [0.0] * threads
         self.took_ms = 0.0
 
+    def widen(self, threads: int) -> None:
+        """There are so many threads, or runs side by side, from now on; told by the thread that notes."""
+        self._busy_s += [0.0] * (threads - len(self._busy_s))
+
     def note(self, number: int, took_s: float) -> None:
         """Thread ``number`` was busy with one frame for this long."""
         self._busy_s[number] += took_s

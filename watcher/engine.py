@@ -1,14 +1,17 @@
 """Engine: the ONE thread that opens, warms up, runs and closes the session. It does nothing else.
 
-Touches: the session, which nobody else may touch. A failure of the session ends the process, so that launchd starts
-a fresh one; the frame in hand stays counted as tried, all others are given back.
+Touches: the session, which nobody else may touch. Where the session has lanes, the next run is begun before the one
+under way is over; maps are asked for in the order in which runs were begun. A failure of the session ends the process,
+so that launchd starts a fresh one; the frame in hand stays counted as tried, all others are given back.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,11 +21,29 @@ from watcher.effort import Effort
 from watcher.errors import SessionError, Unavailable, WatcherError
 from watcher.frame import Float32, Frame, Raw, Ready
 from watcher.handover import Handover
-from watcher.session import Report, SessionLike, Shape
+from watcher.session import Report, Run, SessionLike, Shape
 
 log = logging.getLogger(__name__)
 
 _FLAT = 0.05  # of a tensor whose values span about 1
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """``ready`` is ``None`` while the session is being opened. ``run``: once it was begun."""
+
+    ready: Ready | None
+    since_s: float
+    run: Run | None = None
+
+    @property
+    def frame(self) -> Frame | None:
+        return None if self.ready is None else self.ready.frame
+
+    @property
+    def held(self) -> bool:
+        """Whether a native call has it in hand."""
+        return self.run is None or not self.run.over
 
 
 class Engine:
@@ -36,7 +57,7 @@ class Engine:
         self.raw: Handover[Raw] = Handover(2)
         self.stopping = threading.Event()
         self.failure: WatcherError | None = None
-        self.in_hand: tuple[Frame | None, float] | None = None
+        self.under_way: deque[UnderWay] = deque()  # oldest first
         self.report: Report | None = None
         self.effort = Effort(1)
         self._open_session = open_session
@@ -77,7 +98,6 @@ class Engine:
         try:
             session = self._open()
             self._plan = self._plan_for(session.shape)
-            self.in_hand = None
             self._known.set()
             self._wake()
             self._serve()
@@ -96,10 +116,12 @@ class Engine:
 
     def _open(self) -> SessionLike:
         """A session that has run once. Loading has a limit of its own, so nobody's frame is in hand."""
-        self.in_hand = (None, now_s())
+        self.under_way.appendleft(UnderWay(None, now_s()))
         self._session = self._open_session()
         self._session.warm_up()
         self.report = self._session.report
+        self.effort.widen(self._session.lanes)
+        self.under_way.popleft()
         return self._session
 
     def _close(self) -> None:
@@ -107,18 +129,28 @@ class Engine:
         if session is not None:
             session.close()
 
-    def _map_of(self, ready: Ready) -> Float32:
-        """One run; a map that cannot be right is made again by another provider, where there is one."""
+    def _map_of(self, oldest: UnderWay) -> Float32:
+        """What came of a run; a map that cannot be right is made again by another provider, where there is one."""
         assert self._session is not None
+        assert oldest.run is not None
+        assert oldest.ready is not None
         while True:
-            depth = self._session.run(ready.tensor)
-            if not suspicious(ready.tensor, depth) or not self._condemn(self._session.report, ready.tensor):
+            depth = oldest.run.result()
+            tensor = oldest.ready.tensor
+            if not suspicious(tensor, depth) or not self._condemn(self._session.report, tensor):
                 return depth
-            log.warning("%s: %s gave a map without content; another provider is tried", ready.frame, self._rung())
+            log.warning("%s: %s gave a map without content; another provider is tried", oldest.frame, self._rung())
             self._close()
             self._open()
-            self.in_hand = (ready.frame, now_s())
+            self._begin(oldest)
             self._wake()
+
+    def _begin(self, next_one: UnderWay) -> None:
+        assert self._session is not None
+        assert self._ready is not None
+        assert next_one.ready is not None
+        next_one.run, next_one.since_s = None, now_s()
+        next_one.run = self._session.begin(next_one.ready.tensor, self._ready.nudge)
 
     def _rung(self) -> str:
         report = self.report
@@ -126,28 +158,55 @@ class Engine:
 
     def _serve(self) -> None:
         assert self._ready is not None
-        while (ready := self._ready.take()) is not None:
-            if self.stopping.is_set():
-                self._leave(ready.frame)
-                continue
-            if ready.frame.call is not None and not ready.frame.call.wanted():
-                continue
-            if ready.depth is not None:
-                self.raw.give(Raw(ready.frame, ready.depth, ready.height_px, ready.width_px, ready.facts, ready.aside))
-                continue
-            began_s = now_s()
-            self.in_hand = (ready.frame, began_s)
-            depth = self._map_of(ready)
-            self.in_hand = None
-            self.effort.note(0, now_s() - began_s)
-            log.debug("%s: run in %.1f ms", ready.frame, self.effort.took_ms)
-            self.raw.give(Raw(ready.frame, depth, ready.height_px, ready.width_px, ready.facts, ready.aside))
+        while self.under_way or (ready := self._ready.take()) is not None:
+            if self.under_way:
+                ready = self._another()
+            if ready is None:
+                self._hand_on()
+            else:
+                self._take_up(ready)
+
+    def _another(self) -> Ready | None:
+        """What can be begun before the oldest run is over, if a lane is free; waits until one of the two comes."""
+        assert self._ready is not None
+        assert self._session is not None
+        if len(self.under_way) == self._session.lanes:
+            return None
+        oldest = self.under_way[0]
+        return self._ready.take(unless=lambda: not oldest.held)
+
+    def _take_up(self, ready: Ready) -> None:
+        """Begin the run of a frame that is still wanted and needs one."""
+        if self.stopping.is_set():
+            self._leave(ready.frame)
+        elif ready.frame.call is not None and not ready.frame.call.wanted():
+            pass
+        elif ready.depth is not None:
+            self._give(ready, ready.depth)
+        else:
+            self.under_way.append(UnderWay(ready, now_s()))
+            self._begin(self.under_way[-1])
+
+    def _hand_on(self) -> None:
+        """The map of the oldest run under way, to the finishers."""
+        oldest = self.under_way[0]
+        depth = self._map_of(oldest)
+        assert oldest.ready is not None
+        assert oldest.run is not None
+        self.under_way.popleft()
+        self.effort.note(0, oldest.run.took_s)
+        log.debug("%s: run in %.1f ms", oldest.frame, self.effort.took_ms)
+        self._give(oldest.ready, depth)
+
+    def _give(self, ready: Ready, depth: Float32) -> None:
+        self.raw.give(Raw(ready.frame, depth, ready.height_px, ready.width_px, ready.facts, ready.aside))
 
     def _drain(self) -> None:
         """After a failure the loaders must not wait for a taker for ever."""
         assert self._ready is not None
-        if self.in_hand is not None and self.in_hand[0] is not None:
-            self._leave(self.in_hand[0])
+        for held in self.under_way:
+            if held.frame is not None:
+                self._leave(held.frame)
         while (ready := self._ready.take()) is not None:
             self._leave(ready.frame)
 

@@ -66,10 +66,14 @@ class Handover(Generic[T]):
             self._second = deque(held)
             return found
 
-    def take(self) -> T | None:
-        """The next item; waits for one. ``None`` once the handover is closed and empty, for every taker."""
+    def take(self, unless: Callable[[], bool] = lambda: False) -> T | None:
+        """The next item; waits for one. ``None`` once the handover is closed and empty, for every taker.
+
+        ``None`` as well where there is no item and ``unless`` is true, or becomes so: whoever makes it so calls
+        ``nudge``.
+        """
         with self._filled:
-            self._filled.wait_for(lambda: self._lane or self._second or self._closed)
+            self._filled.wait_for(lambda: self._lane or self._second or self._closed or unless())
             if not self._lane and not self._second:
                 return None
             aside = bool(self._second) and (self._second_next or not self._lane)
@@ -80,6 +84,11 @@ class Handover(Generic[T]):
         if self._on_take is not None and not aside:
             self._on_take()
         return item
+
+    def nudge(self) -> None:
+        """From any thread: what the taker waits for beside an item may have come true."""
+        with self._filled:
+            self._filled.notify_all()
 
     def close(self) -> None:
         """Nothing more will be given. Called once, by whoever joined all the givers."""

@@ -74,6 +74,7 @@ class Network:
                 provider=wishes.provider,
                 allow_fallback=wishes.allow_fallback,
                 threads=wishes.threads,
+                lanes=sessions.LANES,
                 coreml=coreml,
                 input_px=self._model.spec.input_px,
                 trials_dir=self._trials_dir,

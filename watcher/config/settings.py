@@ -130,7 +130,7 @@ class Model(Section):
         default=True, description="false: refuse to run on anything but what provider asks for, instead of saying so."
     )
     coreml: CoreML = Field(default_factory=lambda: CoreML(), description="Options of the CoreML provider.")
-    threads: int = Field(default=0, ge=0, le=256, description="Threads of the cpu provider; 0: the runtime decides.")
+    threads: int = Field(default=0, ge=0, le=256, description="Threads of the cpu provider; 0: one a core.")
     resample: Literal["auto", "reference"] = Field(
         default="auto",
         description="reference: the published arithmetic to the last digit; auto: smoother large reductions.",

@@ -75,8 +75,10 @@ def hands(loader: Loader, engine: Engine, finisher: Finisher, limits: Limits) ->
         yield Hand("decoding", frame, since_s, limits.run_timeout_s)
     for frame, since_s in list(finisher.in_hand.values()):
         yield Hand("encoding", frame, since_s, limits.run_timeout_s)
-    held = engine.in_hand
-    if held is not None and held[0] is not None:
-        yield Hand("the network's run", held[0], held[1], limits.run_timeout_s)
-    elif held is not None:
-        yield Hand("loading the model", None, held[1], limits.load_timeout_s)
+    for held in list(engine.under_way):
+        if not held.held:
+            continue  # it is over, and waits for its turn or for a place
+        if held.frame is not None:
+            yield Hand("the network's run", held.frame, held.since_s, limits.run_timeout_s)
+        else:
+            yield Hand("loading the model", None, held.since_s, limits.load_timeout_s)

@@ -66,7 +66,7 @@ class Rooms:
         ``overgrown``: memory ran out while a call went on that did not end when it was to.
         """
         if self.engine.failure is not None:
-            held = self.engine.in_hand[0] if self.engine.in_hand is not None else None
+            held = self.engine.under_way[0].frame if self.engine.under_way else None
             return held, f"the network failed on {held.source.rel}: {self.engine.failure}" if held else ""
         broken = self.loader if self.loader.failure is not None else self.finisher
         if broken.failure is not None:

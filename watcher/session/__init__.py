@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -22,19 +23,23 @@ from watcher.session import ladder, runtime
 from watcher.session.graph import Graph, Shape, Surface, Value
 from watcher.session.ladder import condemn, forgive
 from watcher.session.provider import COREML, CoreMLOptions, Options, Report
+from watcher.session.runs import LANES, Run, at_once, side_by_side
 from watcher.session.runtime import probe
 from watcher.session.trial import Trial, golden
 
 __all__ = [
+    "LANES",
     "CoreMLOptions",
     "Graph",
     "Options",
     "Report",
+    "Run",
     "Session",
     "SessionLike",
     "Shape",
     "Trial",
     "Value",
+    "at_once",
     "condemn",
     "forgive",
     "golden",
@@ -70,18 +75,21 @@ def open_session(path: Path, options: Options | None = None) -> Session:
     else:
         loaded = ladder.load(path, options, options.trials_dir)
     report = replace(loaded.report, load_ms=(now_s() - start) * 1000)
-    return Session(loaded.inner, loaded.surface, report)
+    return Session(loaded.inner, loaded.surface, report, loaded.lanes)
 
 
 class SessionLike(Protocol):
     """What the engine needs of a session; the real one and the fake of the tests pass the same suite."""
 
     report: Report
+    lanes: int
 
     @property
     def shape(self) -> Shape: ...
 
     def run(self, tensor: Float32) -> Float32: ...
+
+    def begin(self, tensor: Float32, ended: Callable[[], None] = ...) -> Run: ...
 
     def warm_up(self, runs: int = 1) -> float: ...
 
@@ -89,13 +97,15 @@ class SessionLike(Protocol):
 
 
 class Session:
-    """Made by ``open_session``. ``report`` says what runs, ``shape`` what it takes."""
+    """Made by ``open_session``. ``report`` says what runs, ``shape`` what it takes, ``lanes`` how many at once."""
 
-    def __init__(self, inner: Any, surface: Surface, report: Report) -> None:
+    def __init__(self, inner: Any, surface: Surface, report: Report, lanes: int = 1) -> None:
         self._inner = inner
         self._surface = surface
         self._owner = threading.current_thread()
+        self._under_way: list[Run] = []
         self.report = report
+        self.lanes = lanes
         _open.add(self)
 
     @property
@@ -109,11 +119,30 @@ class Session:
         is nearer; NaN and infinities are passed on. Raises ``WrongThread``, or ``SessionError`` for everything that
         the runtime refuses and for an output that is not one map.
         """
+        return self.begin(tensor).result()
+
+    def begin(self, tensor: Float32, ended: Callable[[], None] = lambda: None) -> Run:
+        """Begin a run; at most ``lanes`` may be under way. With one lane it is over when this returns.
+
+        ``ended`` is called, by any thread, when a run that was still under way is over.
+        Raises ``WrongThread``; all else that ``run`` raises comes out of the run's ``result``.
+        """
         self._check_owner("run")
-        if self._inner is None:
-            raise SessionError("the session is closed")
-        self._check_tensor(tensor)
+        try:
+            if self._inner is None:
+                raise SessionError("the session is closed")
+            self._check_tensor(tensor)
+        except SessionError as error:
+            return at_once(_raising(error))
         feed = {self._surface.input: tensor.astype(self._surface.dtype, copy=False)}
+        if self.lanes == 1:
+            return at_once(lambda: self._run_now(feed))
+        self._under_way = [run for run in self._under_way if not run.over]
+        run = side_by_side(self._inner, self._surface.output, feed, _one_map, ended)
+        self._under_way.append(run)
+        return run
+
+    def _run_now(self, feed: dict[str, Any]) -> Float32:
         try:
             (result,) = self._inner.run([self._surface.output], feed)
         except Exception as error:  # the runtime has a dozen classes of its own, and any of them ends this run
@@ -132,8 +161,11 @@ class Session:
         return took_ms
 
     def close(self) -> None:
-        """Let go of the network; harmless a second time. Raises ``WrongThread``."""
+        """Let go of the network, after the runs under way; harmless a second time. Raises ``WrongThread``."""
         self._check_owner("close")
+        for run in self._under_way:
+            run.wait()  # the runtime would pull the network away under them
+        self._under_way = []
         self._inner = None
         _open.discard(self)
 
@@ -162,6 +194,13 @@ class Session:
                 f"the tensor is {tensor.shape} {tensor.dtype}, the network takes {wanted} float32"
                 + ("" if shape.fixed else " or larger")
             )
+
+
+def _raising(error: SessionError) -> Callable[[], Float32]:
+    def make() -> Float32:
+        raise error
+
+    return make
 
 
 def _one_map(result: Any) -> Float32:

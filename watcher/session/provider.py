@@ -39,15 +39,17 @@ class CoreMLOptions:
 class Options:
     """How a session is opened.
 
-    ``threads`` for the CPU provider, 0: the runtime decides. ``input_px`` (height, width) for graphs that leave it
-    open. ``allow_fallback`` False: anything but ``provider`` is refused. ``trials_dir``: where verdicts and crash marks
-    are kept; ``None``: nothing is tried or timed, CoreML is believed. ``anew``: what is remembered does not count.
+    ``threads`` for the CPU provider, 0: the runtime decides. ``lanes``: so many runs of the CPU provider may be under
+    way at once, where it has as many threads. ``input_px`` (height, width) for graphs that leave it open.
+    ``allow_fallback`` False: anything but ``provider`` is refused. ``trials_dir``: where verdicts and crash marks are
+    kept; ``None``: nothing is tried or timed, CoreML is believed. ``anew``: what is remembered does not count.
     ``transformer``: the network is one, so other rungs are tried.
     """
 
     provider: Wish = "auto"
     allow_fallback: bool = True
     threads: int = 0
+    lanes: int = 1
     coreml: CoreMLOptions = field(default_factory=CoreMLOptions)
     input_px: tuple[int, int] | None = None
     trials_dir: Path | None = None

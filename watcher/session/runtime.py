@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from watcher import cores
 from watcher.errors import ConfigError, ModelError, SessionError
 from watcher.session import graph, provider
 from watcher.session.compiled import Compiled
@@ -24,11 +25,12 @@ _MODEL_FAULTS_ON_CPU = _MODEL_FAULTS | {"InvalidArgument", "Fail"}
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A network in memory, what it takes, and what was found out on the way."""
+    """A network in memory, what it takes, and what was found out on the way; how many runs may be under way."""
 
     inner: Any
     surface: graph.Surface
     report: Report
+    lanes: int = 1
 
 
 def runtime() -> Any:
@@ -44,7 +46,7 @@ def runtime() -> Any:
     return onnxruntime
 
 
-def first_line(error: BaseException) -> str:
+def first_line(error: BaseException | str) -> str:
     """What an error says, without the runtime's prefix and its stack of C++ frames."""
     text = _PREFIX.sub("", str(error).strip()).splitlines()
     return text[0].removesuffix(".") if text else type(error).__name__
@@ -87,7 +89,8 @@ def load(path: Path, options: Options) -> Loaded:
 def load_on(ort: Any, path: Path, options: Options, choice: tuple[str, str], cache: Compiled | None = None) -> Loaded:
     """Open a network with the provider of ``choice`` (provider, note) alone; ``cache``: what it compiles."""
     chosen, note = choice
-    settings = _settings(ort, options.threads)
+    threads, lanes = _shared_out(ort, chosen, options)
+    settings = _settings(ort, threads)
     surface = None
     if chosen == provider.COREML:
         # CoreML leaves every node with an open shape to the CPU, so open shapes are closed before it looks.
@@ -108,7 +111,16 @@ def load_on(ort: Any, path: Path, options: Options, choice: tuple[str, str], cac
         runtime=f"{ort.__name__} {ort.__version__}",
         note=note,
     )
-    return Loaded(inner, surface, _check_assignment(report, chosen, options))
+    return Loaded(inner, surface, _check_assignment(report, chosen, options), lanes)
+
+
+def _shared_out(ort: Any, chosen: str, options: Options) -> tuple[int, int]:
+    """(threads of the runtime, lanes). An accelerator is kept busy by one run after the other."""
+    threads = options.threads or cores.physical()
+    lanes = min(options.lanes, threads)
+    if chosen != provider.CPU or lanes < 2 or not hasattr(ort.InferenceSession, "run_async"):
+        return options.threads, 1
+    return threads + 1, lanes  # the thread that begins runs side by side works in none of them
 
 
 def _check_assignment(report: Report, chosen: str, options: Options) -> Report:

@@ -1,0 +1,95 @@
+"""Runs: a run of the network that was begun, and what came of it. More than one may be under way on the processor.
+
+The runtime cuts every operator into equal parts, one for each of its threads, and waits for the last of them; a thread
+that has to step aside for a loader holds up all the others. Where the network runs on the processor two runs are
+therefore begun side by side: whoever waits in the one works in the other. Only the session's own thread begins them
+and asks for their maps; in between they belong to the runtime.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from watcher.clock import now_s
+from watcher.errors import SessionError
+from watcher.frame import Float32
+from watcher.session import runtime
+
+LANES = 2  # three or four runs side by side were no faster (docs/performance.md), and each needs its own memory
+
+
+class Run:
+    """Under way until ``over``; ``result`` waits for that."""
+
+    def __init__(self, ended: Callable[[], None] = lambda: None) -> None:
+        """``ended`` is called when it is over, by a thread that may be the runtime's: it must not ask which it is."""
+        self._ended = threading.Event()
+        self._tell = ended
+        self._made: Float32 | None = None
+        self._error: Exception | None = None
+        self._began_s = now_s()
+        self._ended_s = 0.0
+
+    @property
+    def over(self) -> bool:
+        return self._ended.is_set()
+
+    @property
+    def took_s(self) -> float:
+        """Seconds from the beginning to the end; 0 before that."""
+        return max(0.0, self._ended_s - self._began_s) if self.over else 0.0
+
+    def wait(self) -> None:
+        self._ended.wait()
+
+    def result(self) -> Float32:
+        """The map (h, w) float32. Raises whatever the run ended by, ``SessionError`` for a refusal of the runtime."""
+        self.wait()
+        if self._error is not None:
+            raise self._error
+        assert self._made is not None
+        return self._made
+
+    def end(self, make: Callable[[], Float32]) -> None:
+        """It is over; ``make`` gives the map or raises. Once, from any thread."""
+        try:
+            self._made = make()
+        except Exception as error:
+            self._error = error
+        self._ended_s = now_s()
+        self._ended.set()
+        self._tell()
+
+
+def at_once(make: Callable[[], Float32]) -> Run:
+    """A run that is over when it is begun: of a session that has one lane."""
+    run = Run()
+    run.end(make)
+    return run
+
+
+def side_by_side(
+    inner: Any, output: str, feed: dict[str, Any], one_map: Callable[[Any], Float32], ended: Callable[[], None]
+) -> Run:
+    """Begin a run in the runtime's own threads. ``one_map`` of its output is the map."""
+    run = Run(ended)
+
+    def heard(results: Any, _data: Any, fault: str) -> None:
+        # In a thread of the runtime, which knows nothing of ours: nothing here may log, or ask which thread it is.
+        run.end(lambda: _map_or_fault(results, fault, one_map))
+
+    try:
+        inner.run_async([output], feed, heard, None)
+    except Exception as error:  # refused before it began
+        text = str(error)
+        run.end(lambda: _map_or_fault(None, text, one_map))
+    return run
+
+
+def _map_or_fault(results: Any, fault: str, one_map: Callable[[Any], Float32]) -> Float32:
+    if fault:
+        raise SessionError(f"the network failed to run: {runtime.first_line(fault)}")
+    (result,) = results
+    return one_map(result)
