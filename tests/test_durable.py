@@ -404,6 +404,62 @@ def test_a_real_second_volume(tmp_path: Path, other_volume: Path) -> None:
     assert names(other_volume) == [source.name]
 
 
+@pytest.fixture
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times that are set become whole seconds, as on a volume that keeps no finer ones."""
+    real = os.utime
+
+    def utime(path: int, ns: tuple[int, int]) -> None:
+        real(path, ns=(ns[0] // 10**9 * 10**9, ns[1] // 10**9 * 10**9))
+
+    monkeypatch.setattr("watcher.durable.moving.os.utime", utime)
+
+
+def content_of(path: Path) -> tuple[int, int]:
+    state = path.stat()
+    return state.st_size, state.st_mtime_ns
+
+
+@pytest.mark.usefixtures("coarse")
+def test_a_volume_that_keeps_times_less_exactly(tmp_path: Path, other_volume: Path) -> None:
+    """What was moved is known by what it was in its old place: another time in the new one is no other content."""
+    source = tmp_path / "a.jpg"
+    source.write_bytes(b"content")
+    os.utime(source, ns=(10**18 + 1, 10**18 + 123_456_789))
+    target = durable.move_aside(source, other_volume, "a.jpg", content_of(source))
+    assert target.read_bytes() == b"content"
+    assert target.stat().st_mtime_ns == 10**18
+    assert not source.exists()
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("again", [False, True])
+def test_another_content_stays(
+    tmp_path: Path, other_volume: Path, monkeypatch: pytest.MonkeyPatch, across: bool, again: bool
+) -> None:
+    """What is not meant stays where it was dropped, on every volume; if even newer content came, beside that."""
+    folder, place = tmp_path / "inbox", other_volume if across else tmp_path / "to"
+    folder.mkdir()
+    source = folder / "a.jpg"
+    source.write_bytes(b"old")
+    meant = content_of(source)
+    source.write_bytes(b"newer")
+    if again and not across:  # between the rename and the look at what was renamed
+        real = os.lstat
+
+        def lstat(path: Path) -> os.stat_result:
+            if path == place / "a.jpg" and not os.path.exists(source):
+                source.write_bytes(b"the newest")
+            return real(path)
+
+        monkeypatch.setattr("watcher.durable.moving.os.lstat", lstat)
+    with pytest.raises(durable.Replaced):
+        durable.move_aside(source, place, "a.jpg", meant)
+    kept = sorted(path.read_bytes() for path in folder.iterdir())
+    assert kept == ([b"newer", b"the newest"] if again and not across else [b"newer"])
+    assert names(place) == []
+
+
 # --- what a kill leaves -----------------------------------------------------------------------------------------------
 
 

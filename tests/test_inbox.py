@@ -429,9 +429,9 @@ def test_replaced_at_the_last_moment(box: Inbox, monkeypatch: pytest.MonkeyPatch
     one = source(box, "a.jpg")
     real = durable.move_aside
 
-    def late(source: Path, folder: Path, name: str) -> Path:
+    def late(source: Path, folder: Path, name: str, content: tuple[int, int]) -> Path:
         replace_with(b"new content")(path)
-        return real(source, folder, name)
+        return real(source, folder, name, content)
 
     monkeypatch.setattr("watcher.inbox.move_aside", late)
     with pytest.raises(SourceChanged):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from rooms import folder as make_folder
 
 from watcher import backlog, inbox, intake, network
 from watcher.backlog import Backlog
+from watcher.clock import now_s
 from watcher.course import Course, Troubles
 from watcher.daemon import Daemon
 from watcher.errors import ExitCode
@@ -90,6 +92,102 @@ def test_a_file_in_the_way_that_cannot_be_read(tmp_path: Path, monkeypatch: pyte
     assert Daemon(settings(tmp_path), once=True).run() == ExitCode.DONE
     assert files(tmp_path / "out") == ["a.png_depth.png", "a_depth.png"]
     assert (tmp_path / "out" / "a_depth.png").read_bytes() == b"somebody's"
+
+
+def test_once_waits_for_a_model_that_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading may take longer than `once` waits beside a trouble; nothing has come to a stand while it lasts."""
+    monkeypatch.setattr("watcher.daemon._ONCE_STUCK_S", 0.1)
+    looked, real = threading.Event(), Daemon._over
+
+    def over(self: Daemon) -> bool:
+        ended = real(self)
+        if now_s() - self._quiet_since_s > 0.1:
+            looked.set()
+        return ended
+
+    def load(_: network.Network) -> FakeSession:
+        assert looked.wait(30)
+        return FakeSession(Shape(16, 24))
+
+    monkeypatch.setattr(Daemon, "_over", over)
+    monkeypatch.setattr(network.Network, "open", load)
+    make_picture(tmp_path / "in" / "a.png")
+    made = Daemon(settings(tmp_path), once=True)
+    made._troubles.tell("elsewhere", "cannot be read")
+    assert made.run() == ExitCode.TRY_LATER  # for the trouble; the picture itself is done
+    assert files(tmp_path / "out") == ["a_depth.png"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_journal_that_cannot_be_opened_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intake tells it and waits, as for every other moment at which the journal's disk is away."""
+    refused: list[str] = []
+    real = sqlite3.connect
+
+    def connect(*args: Any, **kwargs: Any) -> Any:
+        if threading.current_thread().name == "intake" and len(refused) < 2:
+            refused.append("intake")
+            raise sqlite3.OperationalError("unable to open database file")
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr("watcher.journal.store.sqlite3.connect", connect)
+    make_picture(tmp_path / "in" / "a.png")
+    assert Daemon(settings(tmp_path), once=True).run() == ExitCode.DONE
+    assert len(refused) == 2
+    assert files(tmp_path / "out") == ["a_depth.png"]
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("thread", ["intake", "loader-0", "finisher-1"])
+def test_a_journal_that_cannot_be_opened_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thread: str) -> None:
+    """What nobody expected in opening it ends the process instead of leaving one that takes no file."""
+    real = sqlite3.connect
+
+    def connect(*args: Any, **kwargs: Any) -> Any:
+        if threading.current_thread().name == thread:
+            raise RuntimeError("nobody thought of this")
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr("watcher.journal.store.sqlite3.connect", connect)
+    make_picture(tmp_path / "in" / "a.png")
+    assert Daemon(settings(tmp_path), once=True).run() == ExitCode.INTERNAL
+    assert files(tmp_path / "in") == ["a.png"]
+
+
+@pytest.mark.parametrize("overgrown", [False, True])
+def test_an_end_while_the_model_loads_is_no_crash_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overgrown: bool
+) -> None:
+    """Whatever ends the process, a provider that is just tried gets no strike for it, unless memory ran out."""
+    gate, forgiven = threading.Event(), []
+
+    def load(_: network.Network) -> FakeSession:
+        gate.wait()
+        return FakeSession(Shape(16, 24))
+
+    def leave(code: int) -> None:
+        gate.set()
+        raise SystemExit(code)
+
+    monkeypatch.setattr("watcher.daemon.STOP_BUDGET_S", 0.1)
+    monkeypatch.setattr("watcher.daemon.os._exit", leave)
+    monkeypatch.setattr(network.Network, "open", load)
+    monkeypatch.setattr(network.Network, "ends_on_purpose", lambda _: forgiven.append(1))
+    made = Daemon(settings(tmp_path), once=False)
+    if overgrown:
+        monkeypatch.setattr(made._guard, "look", lambda _: "too large")
+        monkeypatch.setattr("watcher.daemon._MEMORY_PAUSE_S", 0.0)
+    else:
+        monkeypatch.setattr(made, "_check_journal", lambda: setattr(made, "_lost", "the journal was taken away"))
+    with pytest.raises(SystemExit) as left:
+        made.run()
+    assert left.value.code == ExitCode.TRY_LATER
+    assert len(forgiven) == (0 if overgrown else 1)
+    rooms = made._rooms  # the process would have gone
+    rooms.loader.ready.close()
+    assert rooms.engine.join(30)
+    rooms.engine.raw.close()
+    assert rooms.finisher.join(30)
 
 
 def test_a_scan_without_room(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

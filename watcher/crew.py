@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from watcher.clock import now_s
@@ -59,7 +59,7 @@ class Crew(ABC, Generic[T]):
     @abstractmethod
     def _frame_of(self, item: T) -> Frame: ...
 
-    @contextmanager
+    @contextlib.contextmanager
     def _timed(self, number: int, frame: Frame) -> Iterator[None]:
         """What is held to a limit: the picture's own work, and no waiting for a volume."""
         self.in_hand[number] = (frame, now_s())
@@ -70,16 +70,15 @@ class Crew(ABC, Generic[T]):
 
     def _run(self, number: int) -> None:
         assert self._source is not None
-        journal = Journal(self._course.journal, Patience(self.stopping.wait, self._course.troubles.tell))
         item: T | None = None
         try:
-            while (item := self._source.take()) is not None:
-                self._do(journal, number, item)
-        except VolumeTrouble:
-            pass  # a stop came while the journal's disk was away; the next start sorts out what was in hand
+            patience = Patience(self.stopping.wait, self._course.troubles.tell)
+            with contextlib.closing(Journal(self._course.journal, patience)) as journal:
+                while (item := self._source.take()) is not None:
+                    self._do(journal, number, item)
         except BaseException as error:
+            if isinstance(error, VolumeTrouble) and self.stopping.is_set():
+                return  # the journal's disk was away; the next start sorts out what was in hand
             log.exception("a thread ended by an error that nobody expected")
             self.failure, self.guilty = error, None if item is None else self._frame_of(item)
             self._course.alarm()
-        finally:
-            journal.close()

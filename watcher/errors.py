@@ -239,6 +239,7 @@ _BY_HAND = (
     ("it is tried again by itself", "then run the command again"),
     ("Work goes on by itself.", "Then run the command again."),
     ("work goes on by itself", "then run the command again"),
+    ("It is done when it is here.", "Run the command again when it is here."),
 )
 
 

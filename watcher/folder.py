@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from watcher.config import Folder as FolderSettings
+from watcher.durable import Replaced
 from watcher.errors import FrameError, WatcherError, in_words, may_be_one_place
 from watcher.frame import Frame, Source
 from watcher.imagefile import extension, read_facts
@@ -79,13 +80,11 @@ class Folder:
         Only the content that failed goes there: new content under its name stays in the inbox and is done.
         """
         try:
-            if identity_of(os.lstat(source.path)).content != source.identity.content:
+            content = source.identity.content
+            if identity_of(os.lstat(source.path)).content != content:
                 raise FileNotFoundError
-            place = self.quarantine.admit(source.path, source.rel, source.inbox, why)
-            if identity_of(os.lstat(place)).content != source.identity.content:
-                self.quarantine.expel(place, source.path)
-                raise FileNotFoundError
-        except FileNotFoundError:
+            place = self.quarantine.admit(source.path, source.rel, source.inbox, why, content)
+        except (FileNotFoundError, Replaced):
             if not self._is_there():
                 return False
             log.warning("#%d %s: failed (%s); its file has left the inbox", row_id, source.rel, why["what"])

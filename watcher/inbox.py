@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fnmatch
 import hashlib
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from watcher.durable import bring_back, is_temporary, move_aside, out_of_reach, remove, rename_new
+from watcher.durable import Replaced, bring_back, is_temporary, move_aside, out_of_reach, remove
 from watcher.errors import SourceChanged, SourceGone, TooLarge
 from watcher.frame import Identity, Source
 from watcher.volume import Anchor, ignores_case, same_file
@@ -260,13 +259,10 @@ class Inbox:
 
     def _move(self, source: Source, processed: Path) -> Path:
         place = (processed / source.rel).parent
-        target = move_aside(source.path, place, source.name)
-        if identity_of(os.lstat(target)).content != source.identity.content:
-            # Between our look and the rename somebody put new content there; it belongs back where it was dropped.
-            with contextlib.suppress(FileExistsError):
-                rename_new(target, source.path)
-            raise SourceChanged(f"{source.rel} was replaced while it was put aside", "It is done again.")
-        return target
+        try:
+            return move_aside(source.path, place, source.name, source.identity.content)
+        except Replaced:
+            raise SourceChanged(f"{source.rel} was replaced while it was put aside", "It is done again.") from None
 
 
 def is_dataless(state: os.stat_result) -> bool:

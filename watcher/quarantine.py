@@ -60,14 +60,17 @@ class Quarantine:
         self.folder = folder
         self.anchor = Anchor(folder)
 
-    def admit(self, source: Path, rel: str, inbox: Path, why: dict[str, Any]) -> Path:
+    def admit(
+        self, source: Path, rel: str, inbox: Path, why: dict[str, Any], content: tuple[int, int] | None = None
+    ) -> Path:
         """Move ``source`` here with ``<name>.error.json`` beside it; returns where it is.
 
-        Raises ``OSError``; the source is back in its inbox then, so that it is tried again with its reason.
+        Raises ``OSError``; the source is back in its inbox then, so that it is tried again with its reason. Raises
+        ``Replaced`` where ``content`` (size, mtime_ns) is given and something else is there; that stays.
         """
         self.anchor.create()
         place = (self.folder / rel).parent
-        target = move_aside(source, place, source.name)
+        target = move_aside(source, place, source.name, content)
         try:
             self.explain(target, rel, inbox, why)
         except OSError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from watcher.cli.endings import ConfigOption, complain, printable, verb
-from watcher.errors import Blame, ExitCode, NoInput, UsageError, WatcherError
+from watcher.errors import Blame, ExitCode, NoInput, UsageError, WatcherError, by_hand
 
 if TYPE_CHECKING:
     from watcher import config, status
@@ -176,7 +176,7 @@ class _Lines:
             folders = ", ".join(sorted({str(folder.failed) for folder in self._settings.folders}))
             typer.echo(f"Failed pictures are kept, each with its reason, in {folders}", err=True)
         if code == ExitCode.TRY_LATER and last is not None:
-            typer.echo(f"error: not everything could be done: {last.reason}", err=True)
+            typer.echo(f"error: not everything could be done: {by_hand(last.reason)}", err=True)
         if last is not None and last.notice:
             typer.echo(f"note: {last.notice}", err=True)
 

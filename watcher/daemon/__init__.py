@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from watcher import __version__, config, cores, durable, memory, notices, recovery, status, volume
@@ -206,8 +206,8 @@ class Daemon:
             return True
         if not self._once or self._rooms.fetcher.busy:
             return False
-        stuck = now_s() - self._quiet_since_s > _ONCE_STUCK_S and bool(self._troubles.lines())
-        return stuck or self._rooms.intake.over
+        quiet = now_s() - self._quiet_since_s > _ONCE_STUCK_S and bool(self._troubles.lines())
+        return (quiet and not any(self._hands())) or self._rooms.intake.over
 
     def _check_watch(self) -> None:
         if not self._once and self._watch.check():
@@ -241,13 +241,16 @@ class Daemon:
 
     def _check_limits(self) -> float:
         """End the process when a call has taken too long; returns seconds until that can next be so."""
-        rooms, now = self._rooms, now_s()
+        now = now_s()
         pause_s = _MEMORY_PAUSE_S if self._guard.worried else HEARTBEAT_S
-        for hand in hands(rooms.loader, rooms.engine, rooms.finisher, self.settings.limits):
+        for hand in self._hands():
             if hand.overdue(now):
                 self._die(hand)
             pause_s = min(pause_s, hand.left_s(now), _MEMORY_PAUSE_S)
         return pause_s
+
+    def _hands(self) -> Iterator[Hand]:
+        return hands(self._rooms.loader, self._rooms.engine, self._rooms.finisher, self.settings.limits)
 
     def _die(self, hand: Hand) -> None:
         """A native call hangs: nothing can interrupt it, so the process goes, after saying who did it."""
@@ -275,8 +278,8 @@ class Daemon:
             log.warning("%s. The process ends, to be started anew", self._overgrown or self._lost)
         self._teller.show(Condition("stopped", reason), now=True)
         if not ended:
-            if self._bell.stopped:
-                self.network.ends_on_purpose()
+            if not self._overgrown:
+                self.network.ends_on_purpose()  # a provider that is being tried is to blame for memory alone
             # A thread is inside a native call that may take minutes; everything that matters is on disk.
             logging.shutdown()
             os._exit(code)

@@ -5,7 +5,7 @@ knows what they are worth.
 """
 
 from watcher.durable.locking import Lock, holder
-from watcher.durable.moving import move_aside, numbered, rename_new
+from watcher.durable.moving import Replaced, move_aside, numbered, rename_new
 from watcher.durable.removing import bring_back, left_out_of_reach, out_of_reach, remove
 from watcher.durable.syncing import make_folder, sync_file, sync_folder
 from watcher.durable.writing import (
@@ -21,6 +21,7 @@ from watcher.durable.writing import (
 __all__ = [
     "NAME_BYTES",
     "Lock",
+    "Replaced",
     "bring_back",
     "cut_to_bytes",
     "holder",

@@ -28,10 +28,16 @@ def numbered(name: str) -> Iterator[str]:
         yield cut_to_bytes(stem, NAME_BYTES - len(os.fsencode(tail))) + tail
 
 
-def move_aside(source: Path, folder: Path, name: str) -> Path:
+class Replaced(Exception):
+    """Another content stands where the one that was to be moved had stood; it is there still."""
+
+
+def move_aside(source: Path, folder: Path, name: str, content: tuple[int, int] | None = None) -> Path:
     """Move ``source`` into ``folder`` under ``name`` or the next free `` (n)``; never overwrites. Returns where.
 
-    Across volumes the file is copied, synced and compared before the source is removed.
+    Across volumes the file is copied, synced and compared before the source is removed. ``content`` (size in bytes,
+    time of the last change in ns): only that is moved, else ``Replaced`` is raised. It is looked for in the old place:
+    a volume that keeps times less exactly gives the new one another time.
     """
     make_folder(folder)
     for candidate in numbered(name):
@@ -43,17 +49,37 @@ def move_aside(source: Path, folder: Path, name: str) -> Path:
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            return _copy_over(source, folder, name)
+            return _copy_over(source, folder, name, content)
+        if content is not None and _content(os.lstat(target)) != content:
+            _put_back(target, source)
+            raise Replaced(str(source))
         sync_folder(folder)
         sync_folder(source.parent)
         return target
     raise AssertionError("unreachable: the names never end")
 
 
-def _copy_over(source: Path, folder: Path, name: str) -> Path:
+def _content(state: os.stat_result) -> tuple[int, int]:
+    return state.st_size, state.st_mtime_ns
+
+
+def _put_back(target: Path, source: Path) -> None:
+    """What somebody dropped between the last look and the rename, to where it was dropped, or beside what is there."""
+    for candidate in numbered(source.name):
+        try:
+            rename_new(target, source.with_name(candidate))
+        except FileExistsError:
+            continue
+        sync_folder(source.parent)
+        return
+
+
+def _copy_over(source: Path, folder: Path, name: str, content: tuple[int, int] | None) -> Path:
     temporary = folder / temporary_name(name)
     try:
         before = _copy(source, temporary)
+        if content is not None and _content(before) != content:
+            raise Replaced(str(source))
         target, is_new = _settle_copy(temporary, folder, name)
     except BaseException:
         with contextlib.suppress(OSError):

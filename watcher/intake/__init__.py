@@ -139,22 +139,20 @@ class Intake:
     # -- the thread -----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        journal = Journal(self._course.journal)
         try:
-            finder = Finder(self._course, journal, self._pace)
-            journal.patience = Patience(self._stopping.wait, self._course.troubles.tell)
-            finder.remember()
-            self._finder = finder
-            while self._turn(finder, journal):
-                pass
-        except VolumeTrouble:
-            pass  # a stop came while the journal's disk was away
+            patience = Patience(self._stopping.wait, self._course.troubles.tell)
+            with contextlib.closing(Journal(self._course.journal, patience)) as journal:
+                finder = Finder(self._course, journal, self._pace)
+                finder.remember()
+                self._finder = finder
+                while self._turn(finder, journal):
+                    pass
         except BaseException as error:
+            if isinstance(error, VolumeTrouble) and self._stopping.is_set():
+                return  # a stop came while the journal's disk was away
             log.exception("intake ended by an error that nobody expected")
             self.failure = error
             self._course.alarm()
-        finally:
-            journal.close()
 
     def _turn(self, finder: Finder, journal: Journal) -> bool:
         if self._flooded:
