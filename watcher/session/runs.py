@@ -23,8 +23,12 @@ LANES = 2  # three or four runs side by side were no faster (docs/performance.md
 class Run:
     """Under way until ``over``; ``result`` waits for that."""
 
-    def __init__(self, ended: Callable[[], None] = lambda: None) -> None:
-        """``ended`` is called when it is over, by a thread that may be the runtime's: it must not ask which it is."""
+    def __init__(self, ended: Callable[[], None] = lambda: None, feed: Any = None) -> None:
+        """``ended`` is called when it is over, by a thread that may be the runtime's: it must not ask which it is.
+
+        ``feed`` is kept until then: 1.16 reads tensors where they are and holds on to none of them.
+        """
+        self._feed = feed
         self._ended = threading.Event()
         self._tell = ended
         self._made: Float32 | None = None
@@ -59,6 +63,7 @@ class Run:
         except Exception as error:
             self._error = error
         self._ended_s = now_s()
+        self._feed = None
         self._ended.set()
         self._tell()
 
@@ -74,7 +79,7 @@ def side_by_side(
     inner: Any, output: str, feed: dict[str, Any], one_map: Callable[[Any], Float32], ended: Callable[[], None]
 ) -> Run:
     """Begin a run in the runtime's own threads. ``one_map`` of its output is the map."""
-    run = Run(ended)
+    run = Run(ended, feed)
 
     def heard(results: Any, _data: Any, fault: str) -> None:
         # In a thread of the runtime, which knows nothing of ours: nothing here may log, or ask which thread it is.
