@@ -17,7 +17,7 @@ from conftest import make_picture
 from fake_session import mean_of_channels
 from rooms import files, settings
 
-from watcher import inbox
+from watcher import comeback, inbox
 from watcher.course import Course, Troubles
 from watcher.depth import Plan
 from watcher.finisher import Finisher
@@ -248,3 +248,23 @@ def test_table(way: Way, state: str, change: str) -> None:
     gone = [NAME] if (state, change) in (("kept", "renamed"), ("kept", "deleted")) else []
     assert files(way.folder.inbox.folder) == sorted({*waiting, *kept} - {*gone})
     assert way.journal.counts().failed == FAILED.get((state, change), 0)
+
+
+@pytest.mark.parametrize("state", ["failed"])
+def test_retry_while_its_successor_is_in_work(way: Way, state: str) -> None:
+    """What comes back from quarantine takes nothing from the newer content of its name that is in work by then."""
+    way.file.write_bytes(way.contents["broken"])
+    way.turn()
+    assert way.frame()
+    way.file.write_bytes(way.contents["A"])
+    way.now += 31.0
+    way.turn()
+    (case,) = way.folder.quarantine.cases()
+    assert comeback.bring_back(way.place, way.folder.quarantine, case).name == "a (2).png"
+    assert [row.rel for row in way.journal.in_state("attempt")] == [NAME]
+    assert way.frame()
+    counts = way.journal.counts()
+    assert (counts.done, counts.failed, counts.in_flight) == (1, 0, ())
+    way.rest()
+    assert way.maps() == A
+    assert files(way.failed) == ["a (2).png", "a (2).png.error.json"]

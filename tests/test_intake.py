@@ -47,7 +47,7 @@ class World:
     def begin(self) -> None:
         """A process starts: what was in view is forgotten, what was in hand goes back."""
         for row in self.journal.in_state("attempt"):
-            self.journal.give_back(row.id)
+            self.journal.give_back(row)
         troubles = Troubles()
         course = Course((self.folder,), self.journal_path, lambda *_: None, troubles, lambda: None)
         self.told = troubles._by_place
@@ -115,10 +115,10 @@ class World:
         try:
             data = self.folder.inbox.read(source, 1000).data
         except SourceGone:
-            self.journal.forget(source.inbox, source.key)
+            self.journal.forget(source.inbox, source.key, "attempt")
             return Outcome.GONE
         except SourceChanged:
-            self.journal.give_back(frame.id)
+            self.journal.give_back(frame)
             return Outcome.CHANGED
         during(source.rel)
         if not data.endswith(b"."):

@@ -64,13 +64,16 @@ def state(journal: Journal, source: Source) -> tuple[str, int, int] | None:
 
 STEPS: dict[str, Callable[[Journal, Frame], None]] = {
     "done": lambda journal, frame: journal.done(frame, ["/out/a_depth.png"]),
-    "fail": lambda journal, frame: journal.fail(frame.id, {"code": "corrupt"}),
-    "filed": lambda journal, frame: journal.filed(frame.id, "/failed/a.jpg"),
+    "fail": lambda journal, frame: journal.fail(frame, {"code": "corrupt"}),
+    "filed": lambda journal, frame: journal.filed(frame, "/failed/a.jpg"),
     "hold": lambda journal, frame: journal.hold(frame, {"code": "truncated"}),
-    "give_back": lambda journal, frame: journal.give_back(frame.id),
-    "interrupted": lambda journal, frame: journal.interrupted(frame.id),
-    "suspect": lambda journal, frame: journal.suspect(frame.id),
-    "forget": lambda journal, frame: journal.forget(INBOX, frame.source.key),
+    "give_back": lambda journal, frame: journal.give_back(frame),
+    "interrupted": lambda journal, frame: journal.interrupted(frame),
+    "suspect": lambda journal, frame: journal.suspect(frame),
+    "forget": lambda journal, frame: journal.forget(INBOX, frame.source.key, row(journal, frame.source).state),
+    "forget failed": lambda journal, frame: journal.forget(INBOX, frame.source.key, "failed"),
+    "let go": lambda journal, frame: journal.let_go(INBOX, frame.source.key, "/failed/a.jpg"),
+    "let go another": lambda journal, frame: journal.let_go(INBOX, frame.source.key, "/failed/a (2).jpg"),
     "attempt": lambda journal, frame: void(attempt(journal, frame.source)),
     "new content": lambda journal, frame: void(attempt(journal, src(frame.source.rel, 2))),
 }
@@ -104,6 +107,14 @@ def void(_: object) -> None:
         ("interrupted suspect new content", ("attempt", 1, 0)),
         ("fail filed forget", None),
         ("fail filed forget attempt", ("attempt", 1, 0)),
+        ("fail let_go", None),
+        ("fail filed let_go", None),
+        ("fail filed let_go_another", ("failed", 1, 0)),
+        ("done new_content fail filed let_go", ("done", 0, 0)),
+        # what is in work or held under that name by now is another content
+        ("fail filed new_content let_go", ("attempt", 1, 0)),
+        ("fail filed new_content forget_failed", ("attempt", 1, 0)),
+        ("fail filed new_content hold let_go", ("held", 0, 0)),
         ("fail attempt", ("attempt", 2, 0)),
         ("done new content give_back", ("done", 0, 0)),
         ("done new content forget", ("done", 0, 0)),
@@ -123,16 +134,26 @@ def test_transitions(journal: Journal, steps: str, after: tuple[str, int, int] |
     """Every way that a frame can take, with what is counted: a give-back is as if nothing had been tried."""
     frame = attempt(journal, src())
     for step in steps.replace("new content", "new_content").split():
-        STEPS[step.replace("_content", " content")](journal, frame)
+        STEPS[step.replace("_", " ") if step != "give_back" else step](journal, frame)
     assert state(journal, src()) == after
+
+
+@pytest.mark.parametrize("step", [step for step in STEPS if step not in ("attempt", "new content", "forget")])
+def test_a_number_that_is_given_again(journal: Journal, step: str) -> None:
+    """A frame whose row has gone changes nothing for the source that has got its number since."""
+    lost, other = attempt(journal, src("a.jpg")), src("b.jpg")
+    journal._db.execute("DELETE FROM frames")
+    assert attempt(journal, other).id == lost.id
+    STEPS[step](journal, lost)
+    assert state(journal, other) == ("attempt", 1, 0)
 
 
 def test_what_a_row_says(journal: Journal) -> None:
     """Names of every kind come back as they went in, and the reason with them."""
     source = src(ODD)
     frame = attempt(journal, source, alone=True)
-    journal.fail(frame.id, {"code": "corrupt", "what": "x"})
-    journal.filed(frame.id, f"/failed/{ODD}")
+    journal.fail(frame, {"code": "corrupt", "what": "x"})
+    journal.filed(frame, f"/failed/{ODD}")
     found = row(journal, source)
     assert (found.inbox, found.rel, found.key, found.base) == (INBOX, ODD, ODD, "sub/line\nbreak \udcff 🙂_depth")
     assert (found.alone, found.filed, found.reason) == (True, True, {"code": "corrupt", "what": "x"})
@@ -144,8 +165,8 @@ def test_what_a_row_says(journal: Journal) -> None:
 def test_an_earlier_failure_leaves_no_trace(journal: Journal) -> None:
     """A new attempt forgets the reason and the filing of the old one."""
     frame = attempt(journal, src())
-    journal.fail(frame.id, {"code": "corrupt"})
-    journal.filed(frame.id, "/failed/a.jpg")
+    journal.fail(frame, {"code": "corrupt"})
+    journal.filed(frame, "/failed/a.jpg")
     attempt(journal, src("a.jpg", 2))
     found = row(journal, src())
     assert (found.state, found.reason, found.filed, found.ended_at) == ("attempt", None, False, None)
@@ -154,7 +175,7 @@ def test_an_earlier_failure_leaves_no_trace(journal: Journal) -> None:
 def test_a_disowned_map_is_no_known_content(journal: Journal) -> None:
     """After new content was given up, the old map keeps its owner, but no content passes for done."""
     journal.done(attempt(journal, src("a.jpg", 1)), ["m"])
-    journal.give_back(attempt(journal, src("a.jpg", 2)).id)
+    journal.give_back(attempt(journal, src("a.jpg", 2)))
     for content in (0, 1, 2):
         assert not row(journal, src()).same_content(Identity(content, content))
     assert attempt(journal, src("a.png", 1)).base == "a.png_depth"
@@ -252,7 +273,7 @@ def test_own_name_first(journal: Journal) -> None:
     second = attempt(journal, src("a.png"))
     assert (first.base, second.base) == ("a_depth", "a.png_depth")
     journal.done(second, ["m"])
-    journal.give_back(first.id)
+    journal.give_back(first)
     assert attempt(journal, src("a.png", 2)).base == "a.png_depth"
 
 
@@ -289,19 +310,19 @@ def test_counts(journal: Journal) -> None:
         journal.done(frame, ["m"])
         journal.done(frame, ["m"])
     failed = attempt(journal, src("b.jpg"))
-    journal.fail(failed.id, {"code": "x"})
+    journal.fail(failed, {"code": "x"})
     attempt(journal, src("d.jpg"))
     attempt(journal, src("c.jpg"))
     counts = journal.counts()
     assert (counts.done, counts.failed, counts.in_flight) == (3, 1, ("d.jpg", "c.jpg"))
-    journal.forget(INBOX, "b.jpg")
+    journal.forget(INBOX, "b.jpg", "failed")
     assert journal.counts().failed == 0
 
 
 def test_last_failures(journal: Journal) -> None:
     """The newest come first, and not without end."""
     for number in range(12):
-        journal.fail(attempt(journal, src(f"{number:02}.jpg")).id, {"code": "x"})
+        journal.fail(attempt(journal, src(f"{number:02}.jpg")), {"code": "x"})
     found = [one.rel for one in journal.last_failures(3)]
     assert found == ["11.jpg", "10.jpg", "09.jpg"]
     assert len(journal.last_failures()) == 10
@@ -311,7 +332,7 @@ def test_prune(journal: Journal) -> None:
     """The oldest history goes; what is still in the inbox, or not finished, stays known."""
     for number in range(20):
         journal.done(attempt(journal, src(f"{number:02}.jpg")), ["m"])
-    journal.fail(attempt(journal, src("failed.jpg")).id, {"code": "x"})
+    journal.fail(attempt(journal, src("failed.jpg")), {"code": "x"})
     attempt(journal, src("open.jpg"))
     kept = {"00.jpg", "03.jpg"}
     dropped = journal.prune(lambda _, rel: rel not in kept, rows=10)
@@ -455,10 +476,10 @@ def test_says_so_where_nobody_waits(journal: Journal, monkeypatch: pytest.Monkey
 
 def test_a_suspect_stays_one(journal: Journal) -> None:
     """Given back at a stop, it is still a suspect: at the next start it runs alone again."""
-    journal.suspect(attempt(journal, src()).id)
-    journal.give_back(attempt(journal, src(), alone=True).id)
+    journal.suspect(attempt(journal, src()))
+    journal.give_back(attempt(journal, src(), alone=True))
     assert row(journal, src()).reason == {"code": "suspect"}
-    journal.give_back(attempt(journal, src(), alone=False).id)
+    journal.give_back(attempt(journal, src(), alone=False))
     assert row(journal, src()).reason is None
 
 
@@ -471,8 +492,8 @@ def test_tidy(journal: Journal, tmp_path: Path) -> None:
         journal.hold(frame, {"code": "shot" if name == "shot.jpg" else "truncated"})
     for name, place in {"emptied.png": failed, "kept.png": failed, "away.png": tmp_path / "unmounted"}.items():
         frame = attempt(journal, src(name))
-        journal.fail(frame.id, {"code": "corrupt"})
-        journal.filed(frame.id, str(place / name))
+        journal.fail(frame, {"code": "corrupt"})
+        journal.filed(frame, str(place / name))
     (failed / "kept.png").touch()
     again = attempt(journal, src("again.jpg"))
     journal.done(again, ["again_depth.png"])

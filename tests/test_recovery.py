@@ -179,7 +179,7 @@ def test_a_kill_on_the_way_to_quarantine(life: Life) -> None:
     """The source has been moved, its reason is not written yet: the next start writes it."""
     life.drop("a.jpg", b"broken")
     frame = life.attempt("a.jpg")
-    life.journal.fail(frame.id, {"code": "corrupt", "what": "damaged", "attempts": 1})
+    life.journal.fail(frame, {"code": "corrupt", "what": "damaged", "attempts": 1})
     (life.place / "failed").mkdir()
     (life.place / "failed" / "a.jpg").write_bytes(b"an older case")
     durable.move_aside(frame.source.path, life.place / "failed", "a.jpg")
@@ -194,7 +194,7 @@ def test_a_kill_before_the_way_to_quarantine(life: Life) -> None:
     """The journal says failed, the source is still in the inbox: intake will file it, so nothing is called filed."""
     life.drop("a.jpg", b"broken")
     frame = life.attempt("a.jpg")
-    life.journal.fail(frame.id, {"code": "corrupt", "what": "damaged", "attempts": 1})
+    life.journal.fail(frame, {"code": "corrupt", "what": "damaged", "attempts": 1})
     life.recover()
     row = life.journal.find(life.folder.settings.inbox, "a.jpg")
     assert row is not None
@@ -205,7 +205,7 @@ def test_a_failure_of_an_inbox_that_is_away(life: Life) -> None:
     """An absent inbox does not say that the source is in quarantine: its tries must not begin anew when it is back."""
     life.drop("a.jpg", b"broken")
     frame = life.attempt("a.jpg")
-    life.journal.fail(frame.id, {"code": "crash", "what": "crashed", "attempts": 3})
+    life.journal.fail(frame, {"code": "crash", "what": "crashed", "attempts": 3})
     inbox = life.folder.settings.inbox
     inbox.rename(life.place / "elsewhere")
     life.recover()

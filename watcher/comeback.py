@@ -19,7 +19,7 @@ def bring_back(state_dir: Path, room: Quarantine, case: Case) -> Path:
         journal = Journal(path)
         try:
             for key in set(Inbox(case.inbox, recursive=True).keys(case.rel)):
-                journal.forget(case.inbox, key)
+                journal.let_go(case.inbox, key, str(case.path))
         finally:
             journal.close()
     return room.release(case)

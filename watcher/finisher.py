@@ -94,7 +94,7 @@ class Finisher(Crew[Raw]):
             return
         paths = self._publish(folder, frame, outputs)
         if paths is None:
-            journal.give_back(frame.id)
+            journal.give_back(frame)
             self._course.ended(frame, Outcome.GIVEN_BACK)
             return
         journal.done(frame, [str(path) for path in paths])
@@ -125,7 +125,7 @@ class Finisher(Crew[Raw]):
                 self._course.troubles.tell(_SHOTS_PLACE, None)
                 break
             if self.stopping.wait(pause_s):
-                journal.give_back(frame.id)
+                journal.give_back(frame)
                 self._course.ended(frame, Outcome.GIVEN_BACK)
                 return None
             pause_s = min(pause_s * 2, _RETRY_MOST_S)

@@ -71,10 +71,10 @@ class Folder:
     def fail(self, journal: Journal, frame: Frame, error: BaseException) -> None:
         """Give up on the frame: into the journal first, then the source into quarantine."""
         why = reason_of(error, frame.attempt)
-        journal.fail(frame.id, why)
-        self.file(journal, frame.id, frame.source, why)
+        journal.fail(frame, why)
+        self.file(journal, frame, frame.source, why)
 
-    def file(self, journal: Journal, row_id: int, source: Source, why: dict[str, Any]) -> bool:
+    def file(self, journal: Journal, who: Frame | Row, source: Source, why: dict[str, Any]) -> bool:
         """Put a failed source into quarantine; False where a volume stands in the way (it is tried again).
 
         Only the content that failed goes there: new content under its name stays in the inbox and is done.
@@ -87,8 +87,8 @@ class Folder:
         except (FileNotFoundError, Replaced):
             if not self._is_there():
                 return False
-            log.warning("#%d %s: failed (%s); its file has left the inbox", row_id, source.rel, why["what"])
-            journal.forget(source.inbox, source.key)
+            log.warning("#%d %s: failed (%s); its file has left the inbox", who.id, source.rel, why["what"])
+            journal.forget(source.inbox, source.key, "failed")
             return True
         except OSError as error:
             if may_be_one_place(error):
@@ -98,8 +98,8 @@ class Folder:
             return False
         self._tell(str(self.quarantine.folder), None)
         self._tell(str(source.path), None)
-        journal.filed(row_id, str(place))
-        log.warning("#%d %s: failed: %s. It is kept in %s", row_id, source.rel, why["what"], place)
+        journal.filed(who, str(place))
+        log.warning("#%d %s: failed: %s. It is kept in %s", who.id, source.rel, why["what"], place)
         return True
 
     def _is_there(self) -> bool:

@@ -92,7 +92,7 @@ class Loader(Crew[Frame]):
         if frame.call is not None:
             frame.call.answer(Unavailable("the daemon is stopping", "Try again when it runs."))
             return
-        journal.give_back(frame.id)
+        journal.give_back(frame)
         self._course.ended(frame, Outcome.GIVEN_BACK)
 
     def _load_call(self, number: int, frame: Frame, call: Call, plan: depth.Plan) -> Ready | None:
@@ -120,11 +120,11 @@ class Loader(Crew[Frame]):
             with self._timed(number, frame):
                 loaded = load(taken.data, plan, self._limits.max_pixels, folder.settings.output)
         except SourceGone:
-            journal.forget(frame.source.inbox, frame.source.key)
+            journal.forget(frame.source.inbox, frame.source.key, "attempt")
             self._course.ended(frame, Outcome.GONE)
         except SourceChanged as error:
             log.info("%s: %s", frame, error.what)
-            journal.give_back(frame.id)
+            journal.give_back(frame)
             self._course.ended(frame, Outcome.CHANGED)
         except Truncated as error:
             self._truncated(journal, frame, error)

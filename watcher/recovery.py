@@ -83,30 +83,28 @@ def recover(journal: Journal, folders: Sequence[Folder], state_dir: Path, max_at
         if not row.filed and folder is not None and gone:
             with contextlib.suppress(OSError):
                 folder.explain_again(row)
-                journal.filed(row.id, "")
+                journal.filed(row, "")
     clear_evidence(state_dir)
     return len(open_rows)
 
 
 def _recover_one(journal: Journal, folders: Sequence[Folder], row: Row, evidence: Evidence, max_attempts: int) -> None:
     if _folder_of(folders, row) is None:
-        journal.give_back(row.id)  # its folder is no longer in the settings
+        journal.give_back(row)  # its folder is no longer in the settings
         return
     blamed = bool(evidence.crash) or evidence.guilty == row.id
     if not blamed:
-        journal.interrupted(row.id)
+        journal.interrupted(row)
     attempts = row.attempts if blamed else row.attempts - 1
     interruptions = row.interruptions + (0 if blamed else 1)
     proven = row.alone or evidence.guilty == row.id
     given_up = proven and (attempts >= max_attempts or interruptions >= max_attempts * _INTERRUPTIONS_FACTOR)
     if given_up:
         what = _what_happened(evidence, attempts if blamed else interruptions)
-        journal.fail(
-            row.id, reason("crash" if evidence.crash else "hang" if blamed else "killed", what, "", row.attempts)
-        )
+        journal.fail(row, reason("crash" if evidence.crash else "hang" if blamed else "killed", what, "", row.attempts))
         log.error("#%d %s: given up: %s", row.id, row.rel, what)
     else:
-        journal.suspect(row.id)
+        journal.suspect(row)
         log.warning("#%d %s: was in hand; it runs again, alone, before everything else", row.id, row.rel)
 
 
@@ -177,7 +175,7 @@ def give_back(journal: Journal, guilty: Frame | None) -> int:
     try:
         rows = [row for row in journal.in_state("attempt") if guilty is None or row.id != guilty.id]
         for row in rows:
-            journal.give_back(row.id)
+            journal.give_back(row)
     except VolumeTrouble as error:
         log.warning("%s What was in hand is sorted out by the next start", error)
         return 0

@@ -166,9 +166,9 @@ class Looker:
         if row.state == "failed":
             if row.filed:
                 # Somebody took it out of quarantine by hand and dropped it again: as good as `retry`.
-                self._journal.forget(source.inbox, source.key)
+                self._journal.forget(source.inbox, source.key, "failed")
                 return True
-            folder.file(self._journal, row.id, source, row.reason or {})
+            folder.file(self._journal, row, source, row.reason or {})
             return False
         return row.state == "held"
 

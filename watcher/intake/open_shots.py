@@ -130,7 +130,7 @@ class OpenShots:
             return False
         self._course.troubles.tell(place, None)
         for key in gone:
-            journal.forget(inbox, key)
+            journal.forget(inbox, key, "held")
         return True
 
     def _remove_mark(self, index: int, folder: str) -> None:

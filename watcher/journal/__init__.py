@@ -24,7 +24,7 @@ from watcher.frame import Frame
 from watcher.journal.claims import Claims
 from watcher.journal.line import Place
 from watcher.journal.patience import Patience, patiently
-from watcher.journal.rows import COLUMNS, HISTORY_ROWS, Counts, Row, row_of
+from watcher.journal.rows import COLUMNS, HISTORY_ROWS, THIS, Counts, Row, mark_of, row_of
 from watcher.journal.store import JOURNAL_FILE
 
 __all__ = ["JOURNAL_FILE", "Counts", "Journal", "Patience", "Place", "Row"]
@@ -93,57 +93,57 @@ class Journal(Claims):
         with self._writing():
             changed = self._db.execute(
                 "UPDATE frames SET state = 'done', ended_at = ?, maps = ?, attempts = 0, interruptions = 0"
-                " WHERE id = ? AND state = 'attempt'",
-                (wall_s(), json.dumps(list(maps)), frame.id),
+                f" WHERE {THIS} AND state = 'attempt'",
+                (wall_s(), json.dumps(list(maps)), *mark_of(frame)),
             ).rowcount
             self._db.execute("UPDATE totals SET value = value + ? WHERE name = 'done'", (changed,))
             self._out_of_line(frame.source.inbox, frame.source.key)
 
     @patiently
-    def fail(self, row_id: int, reason: dict[str, Any]) -> None:
+    def fail(self, who: Frame | Row, reason: dict[str, Any]) -> None:
         """Give up on a frame. Its source still has to be put into quarantine (``filed``)."""
         with self._writing():
-            self._db.execute(
-                "UPDATE frames SET state = 'failed', ended_at = ?, reason = ?, filed = 0 WHERE id = ?",
-                (wall_s(), json.dumps(reason), row_id),
-            )
-            self._db.execute(
-                "DELETE FROM line WHERE (inbox, key) IN (SELECT inbox, key FROM frames WHERE id = ?)", (row_id,)
-            )
+            changed = self._db.execute(
+                f"UPDATE frames SET state = 'failed', ended_at = ?, reason = ?, filed = 0 WHERE {THIS}",
+                (wall_s(), json.dumps(reason), *mark_of(who)),
+            ).rowcount
+            if changed:
+                self._db.execute("DELETE FROM line WHERE inbox = ? AND key = ?", mark_of(who)[1:])
 
     @patiently
-    def filed(self, row_id: int, place: str) -> None:
+    def filed(self, who: Frame | Row, place: str) -> None:
         """The source is in quarantine, as ``place``."""
         self._db.execute(
-            "UPDATE frames SET filed = 1, place = ? WHERE id = ? AND state = 'failed'", (os.fsencode(place), row_id)
+            f"UPDATE frames SET filed = 1, place = ? WHERE {THIS} AND state = 'failed'",
+            (os.fsencode(place), *mark_of(who)),
         )
 
     @patiently
     def hold(self, frame: Frame, reason: dict[str, Any]) -> None:
         """Truncated: it waits for the rest. Not counted as an attempt."""
         with self._writing():
-            self._end_uncounted(frame.id, "held", reason)
+            self._end_uncounted(frame, "held", reason)
             self._out_of_line(frame.source.inbox, frame.source.key)
 
     @patiently
-    def give_back(self, row_id: int) -> None:
+    def give_back(self, who: Frame | Row) -> None:
         """The attempt was nobody's fault: as if it had not been made. The source is still in the inbox."""
         with self._writing():
-            self._undo(row_id)
+            self._undo(who)
 
-    def _undo(self, row_id: int) -> None:
+    def _undo(self, who: Frame | Row) -> None:
         found = self._db.execute(
-            "SELECT attempts, interruptions, maps, alone FROM frames WHERE id = ? AND state = 'attempt'", (row_id,)
+            f"SELECT attempts, interruptions, maps, alone FROM frames WHERE {THIS} AND state = 'attempt'", mark_of(who)
         ).fetchone()
         if found is None:
             return
         attempts, interruptions, maps, alone = found
         if attempts > 1 or interruptions:
-            self._end_uncounted(row_id, "held", {"code": "suspect"} if alone else None)
+            self._end_uncounted(who, "held", {"code": "suspect"} if alone else None)
         elif maps is not None:
-            self._disown(row_id)
+            self._disown(who.id)
         else:
-            self._db.execute("DELETE FROM frames WHERE id = ?", (row_id,))
+            self._db.execute("DELETE FROM frames WHERE id = ?", (who.id,))
 
     def _disown(self, row_id: int) -> None:
         """Only the ownership of an earlier map is left of the row: no content equals a size of -1."""
@@ -153,38 +153,53 @@ class Journal(Claims):
             (row_id,),
         )
 
-    def _end_uncounted(self, row_id: int, state: str, reason: dict[str, Any] | None) -> None:
+    def _end_uncounted(self, who: Frame | Row, state: str, reason: dict[str, Any] | None) -> None:
         self._db.execute(
             "UPDATE frames SET state = ?, reason = ?, attempts = max(attempts - 1, 0), ended_at = ?"
-            " WHERE id = ? AND state = 'attempt'",
-            (state, json.dumps(reason) if reason else None, wall_s(), row_id),
+            f" WHERE {THIS} AND state = 'attempt'",
+            (state, json.dumps(reason) if reason else None, wall_s(), *mark_of(who)),
         )
 
     @patiently
-    def interrupted(self, row_id: int) -> None:
+    def interrupted(self, who: Frame | Row) -> None:
         """The process was ended from outside while this frame was in hand: noted, not counted as its fault."""
         self._db.execute(
             "UPDATE frames SET interruptions = interruptions + 1, attempts = max(attempts - 1, 0)"
-            " WHERE id = ? AND state = 'attempt'",
-            (row_id,),
+            f" WHERE {THIS} AND state = 'attempt'",
+            mark_of(who),
         )
 
     @patiently
-    def suspect(self, row_id: int) -> None:
+    def suspect(self, who: Frame | Row) -> None:
         """It was in hand when the process died: it runs again, alone. Its attempts stay counted."""
         self._db.execute(
-            "UPDATE frames SET state = 'held', reason = ?, ended_at = ? WHERE id = ? AND state = 'attempt'",
-            (json.dumps({"code": "suspect"}), wall_s(), row_id),
+            f"UPDATE frames SET state = 'held', reason = ?, ended_at = ? WHERE {THIS} AND state = 'attempt'",
+            (json.dumps({"code": "suspect"}), wall_s(), *mark_of(who)),
         )
 
     @patiently
-    def forget(self, inbox: Path, key: str) -> None:
-        """The source is gone, or comes back from quarantine as if new. A map of earlier content keeps its owner."""
+    def forget(self, inbox: Path, key: str, state: str) -> None:
+        """The source is gone, or as good as new. A map of earlier content keeps its owner.
+
+        Only while its row is in ``state``, of those that are not done: what another content of that name has come to
+        meanwhile is not forgotten with it.
+        """
         with self._writing():
             known = self._find(inbox, key)
             self._out_of_line(inbox, key)
-            if known is not None and known.state != "done":
-                self._forget(known.id, known.state)
+            if known is not None and known.state == state != "done":
+                self._forget(mark_of(known), state)
+
+    @patiently
+    def let_go(self, inbox: Path, key: str, place: str) -> None:
+        """The source that failed and lies in quarantine as ``place`` comes back, as if it had never been tried.
+
+        Whatever else is known under its name, by now in work, held or in quarantine as well, stays known.
+        """
+        with self._writing():
+            known = self._find(inbox, key)
+            if known is not None and known.state == "failed" and (not known.filed or known.place == place):
+                self._forget(mark_of(known), "failed")
 
     @patiently
     def prune(self, gone: Callable[[Path, str], bool], rows: int = HISTORY_ROWS, batch: int = 1000) -> int:
@@ -214,26 +229,26 @@ class Journal(Claims):
         """
         lost = []
         rows = self._db.execute(
-            "SELECT id, state, inbox, rel, place, reason FROM frames"
+            "SELECT id, inbox, key, state, rel, place, reason FROM frames"
             " WHERE state = 'held' OR (state = 'failed' AND filed)"
         )
-        for row_id, state, inbox, rel, place, reason in rows:
+        for row_id, inbox, key, state, rel, place, reason in rows:
             if state == "failed":
                 taken = bool(place) and os.path.isdir(os.path.dirname(place)) and not os.path.lexists(place)
             else:
                 kept = reason is not None and json.loads(reason).get("code") == "shot"
                 taken = not kept and gone(Path(os.fsdecode(inbox)), os.fsdecode(rel))
             if taken:
-                lost.append((row_id, state))
+                lost.append(((row_id, inbox, key), state))
         if lost:
             with self._writing():
-                for row_id, state in lost:
-                    self._forget(row_id, state)
+                for mark, state in lost:
+                    self._forget(mark, state)
         return len(lost)
 
-    def _forget(self, row_id: int, state: str) -> None:
-        found = self._db.execute("SELECT maps FROM frames WHERE id = ? AND state = ?", (row_id, state)).fetchone()
+    def _forget(self, mark: tuple[int, bytes, bytes], state: str) -> None:
+        found = self._db.execute(f"SELECT maps FROM frames WHERE {THIS} AND state = ?", (*mark, state)).fetchone()
         if found is not None and found[0] is not None:
-            self._disown(row_id)
+            self._disown(mark[0])
         elif found is not None:
-            self._db.execute("DELETE FROM frames WHERE id = ?", (row_id,))
+            self._db.execute("DELETE FROM frames WHERE id = ?", mark[:1])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from watcher.frame import Identity
+from watcher.frame import Frame, Identity
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS frames (
@@ -67,6 +67,7 @@ class Row:
     base: str
     reason: dict[str, Any] | None
     filed: bool
+    place: str  # in quarantine, where that is known
 
     def same_content(self, identity: Identity) -> bool:
         return (self.size, self.mtime_ns) == identity.content
@@ -83,7 +84,7 @@ class Counts:
 
 COLUMNS = (
     "id, inbox, key, rel, size, mtime_ns, state, attempts, interruptions, alone,"
-    " attempt_at, ended_at, base, reason, filed"
+    " attempt_at, ended_at, base, reason, filed, place"
 )
 
 ATTEMPT = """
@@ -97,6 +98,16 @@ ON CONFLICT (inbox, key) DO UPDATE SET
     base_key = excluded.base_key, reason = NULL, filed = 0, place = NULL
 RETURNING id
 """
+
+
+THIS = "id = ? AND inbox = ? AND key = ?"
+
+
+def mark_of(who: Frame | Row) -> tuple[int, bytes, bytes]:
+    """What ``THIS`` asks for. A number alone is not enough: it is given again when the newest row has gone."""
+    if isinstance(who, Row):
+        return who.id, os.fsencode(who.inbox), os.fsencode(who.key)
+    return who.id, os.fsencode(who.source.inbox), os.fsencode(who.source.key)
 
 
 def base_key(base: str) -> bytes:
@@ -121,6 +132,7 @@ def row_of(values: tuple[Any, ...]) -> Row:
         base,
         reason,
         filed,
+        place,
     ) = values
     texts = [os.fsdecode(value) for value in (inbox, key, rel, base)]
     return Row(
@@ -139,4 +151,5 @@ def row_of(values: tuple[Any, ...]) -> Row:
         base=texts[3],
         reason=json.loads(reason) if reason else None,
         filed=bool(filed),
+        place=os.fsdecode(place or b""),
     )
