@@ -268,3 +268,20 @@ def test_retry_while_its_successor_is_in_work(way: Way, state: str) -> None:
     way.rest()
     assert way.maps() == A
     assert files(way.failed) == ["a (2).png", "a (2).png.error.json"]
+
+
+@pytest.mark.parametrize("state", ["failed"])
+def test_a_failure_that_is_taken_away(way: Way, state: str) -> None:
+    """Where quarantine takes nothing, a broken picture stays in the inbox; once it is removed, it is over."""
+    way.failed.write_bytes(b"a file where the folder should be")
+    way.file.write_bytes(way.contents["broken"])
+    way.turn()
+    assert way.frame()
+    way.rest()
+    assert (way.journal.counts().failed, files(way.folder.inbox.folder)) == (1, [NAME])
+    way.file.unlink()
+    way.rest()
+    assert way.journal.counts().failed == 0
+    way.file.with_name("a.jpg").write_bytes(make_picture(way.place / "b.jpg").read_bytes())
+    way.rest()
+    assert files(way.outbox) == ["a_depth.png"]

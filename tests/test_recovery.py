@@ -175,26 +175,88 @@ def test_a_folder_that_left_the_settings(life: Life) -> None:
     assert life.state("a.jpg") is None
 
 
-def test_a_kill_on_the_way_to_quarantine(life: Life) -> None:
-    """The source has been moved, its reason is not written yet: the next start writes it."""
-    life.drop("a.jpg", b"broken")
-    frame = life.attempt("a.jpg")
+def failed(life: Life, name: str = "a.jpg") -> Frame:
+    """It has failed, and that is all: its file is still in the inbox."""
+    life.drop(name, b"broken")
+    frame = life.attempt(name)
     life.journal.fail(frame, {"code": "corrupt", "what": "damaged", "attempts": 1})
+    return frame
+
+
+@pytest.mark.parametrize("explained", [False, True])
+@pytest.mark.parametrize("name", ["a.jpg", "a", "x" * 251 + ".jpg"])
+def test_a_kill_on_the_way_to_quarantine(life: Life, name: str, explained: bool) -> None:
+    """The source has been moved, and its reason is written or not: afterwards it is, and the journal knows the place.
+
+    So that whoever takes it out of quarantine is not told of it any more.
+    """
+    frame = failed(life, name)
     (life.place / "failed").mkdir()
-    (life.place / "failed" / "a.jpg").write_bytes(b"an older case")
-    durable.move_aside(frame.source.path, life.place / "failed", "a.jpg")
+    (life.place / "failed" / name).write_bytes(b"an older case")
+    place = durable.move_aside(frame.source.path, life.place / "failed", name)
+    if explained:
+        life.folder.quarantine.explain(place, name, life.folder.settings.inbox, {"code": "corrupt"})
     life.recover()
-    assert files(life.place / "failed") == ["a (2).jpg", "a (2).jpg.error.json", "a.jpg"]
+    assert [case.path for case in life.folder.quarantine.cases()] == [place]
+    row = life.journal.find(life.folder.settings.inbox, name)
+    assert row is not None
+    assert (row.filed, row.place) == (True, str(place))
+    place.unlink()
+    assert life.journal.tidy(lambda *_: False) == 1
+    assert life.journal.counts().failed == 0
+
+
+def test_a_failure_without_a_file(life: Life) -> None:
+    """Quarantine took nothing, and the owner has taken the picture away: nobody is told of it for ever."""
+    failed(life).source.path.unlink()
+    life.recover()
+    assert life.state("a.jpg") is None
+    assert life.journal.counts().failed == 0
+
+
+def test_a_failure_that_was_filed_nowhere(life: Life) -> None:
+    """What earlier versions called filed without saying where is looked for, too."""
+    for name in ("a.jpg", "b.jpg"):
+        life.journal.filed(frame := failed(life, name), "")
+        durable.move_aside(frame.source.path, life.place / "failed", name)
+    (life.place / "failed" / "b.jpg").unlink()
+    life.recover()
     row = life.journal.find(life.folder.settings.inbox, "a.jpg")
     assert row is not None
-    assert row.filed
+    assert row.place == str(life.place / "failed" / "a.jpg")
+    assert life.state("b.jpg") is None
+
+
+def test_a_failure_in_a_quarantine_that_is_away(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file is neither here nor there, but there cannot be looked at: it stays known."""
+    failed(life).source.path.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("watcher.folder.absent", lambda folder: folder)
+        life.recover()
+    assert life.state("a.jpg") == ("failed", 1, 0)
+    life.recover()
+    assert life.state("a.jpg") is None
+
+
+def test_a_failure_in_an_inbox_that_cannot_be_looked_at(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error says nothing about whether the file is there."""
+    failed(life)
+    real = os.lstat
+
+    def refuse(path: Path) -> os.stat_result:
+        if str(path).endswith("in/a.jpg"):
+            raise PermissionError(errno.EACCES, "no", str(path))
+        return real(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "lstat", refuse)
+        life.recover()
+    assert life.state("a.jpg") == ("failed", 1, 0)
 
 
 def test_a_kill_before_the_way_to_quarantine(life: Life) -> None:
     """The journal says failed, the source is still in the inbox: intake will file it, so nothing is called filed."""
-    life.drop("a.jpg", b"broken")
-    frame = life.attempt("a.jpg")
-    life.journal.fail(frame, {"code": "corrupt", "what": "damaged", "attempts": 1})
+    failed(life)
     life.recover()
     row = life.journal.find(life.folder.settings.inbox, "a.jpg")
     assert row is not None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from watcher.config import Folder as FolderSettings
-from watcher.durable import Replaced
+from watcher.durable import Replaced, numbered
 from watcher.errors import FrameError, WatcherError, in_words, may_be_one_place
 from watcher.frame import Frame, Source
 from watcher.imagefile import extension, read_facts
@@ -16,9 +18,11 @@ from watcher.inbox import Inbox, identity_of
 from watcher.journal import Journal, Row
 from watcher.outbox import Outbox
 from watcher.quarantine import Quarantine, reason
-from watcher.volume import Anchor
+from watcher.volume import Anchor, absent, is_there
 
 log = logging.getLogger(__name__)
+
+_NAMES_TRIED = 1000  # of the names that a source may have got in quarantine
 
 
 class Folder:
@@ -115,24 +119,46 @@ class Folder:
             self._processed.create()
         self.inbox.dispose(source, self.settings.after, self.settings.processed)
 
-    def explain_again(self, row: Row) -> None:
-        """A kill between moving a source to quarantine and writing its reason: write it now."""
-        for candidate in self._quarantined(row):
-            if not self.quarantine.explained(candidate):
-                self.quarantine.explain(candidate, row.rel, row.inbox, row.reason or {})
-                return
+    def seek(self, journal: Journal, row: Row) -> None:
+        """A failed source that was not filed: still in the inbox (then intake files it), in quarantine, or taken away.
 
-    def _quarantined(self, row: Row) -> Iterator[Any]:
+        Raises ``OSError`` where that cannot be told.
+        """
+        if is_there(row.inbox / row.rel) or not self._is_there():
+            return  # an inbox that is away says nothing
+        place = self.explain_again(row)
+        if place is not None:
+            journal.filed(row, str(place))
+        else:
+            log.info("#%d %s: failed; its file was taken away", row.id, row.rel)
+            journal.forget(row.inbox, row.key, "failed")
+
+    def explain_again(self, row: Row) -> Path | None:
+        """Where a source lies that had only got as far as quarantine; its reason is written now, if it was not.
+
+        ``None``: it is not there. Raises ``OSError`` where that cannot be told.
+        """
+        found = list(self._quarantined(row))
+        for place in found:
+            if not self.quarantine.explained(place):
+                self.quarantine.explain(place, row.rel, row.inbox, row.reason or {})
+                return place
+        known = {case.path for case in self.quarantine.cases() if (case.rel, case.inbox) == (row.rel, row.inbox)}
+        return next((place for place in found if place in known), None)
+
+    def _quarantined(self, row: Row) -> Iterator[Path]:
         place = (self.quarantine.folder / row.rel).parent
-        name = os.path.basename(row.rel)
-        if not place.is_dir():
+        try:
+            names = os.listdir(place)
+        except (FileNotFoundError, NotADirectoryError):
+            if absent(self.quarantine.folder) is not None:
+                raise
             return
-        for entry in sorted(place.iterdir()):
-            same_name = entry.name == name or entry.name.startswith(name.rpartition(".")[0] + " (")
-            if same_name and not entry.name.endswith(".error.json"):
-                state = entry.lstat()
+        for name in itertools.islice(numbered(os.path.basename(row.rel)), _NAMES_TRIED):
+            if name in names:
+                state = os.lstat(place / name)
                 if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns):
-                    yield entry
+                    yield place / name
 
 
 def reason_of(error: BaseException, attempts: int) -> dict[str, Any]:

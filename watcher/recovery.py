@@ -77,13 +77,11 @@ def recover(journal: Journal, folders: Sequence[Folder], state_dir: Path, max_at
         log.warning("the process before this one was ended with %d frames in hand", len(open_rows))
     for row in open_rows:
         _recover_one(journal, folders, row, evidence, max_attempts)
-    for row in journal.in_state("failed"):
+    for row in journal.unfiled():
         folder = _folder_of(folders, row)
-        gone = row.inbox.is_dir() and not os.path.lexists(row.inbox / row.rel)  # an inbox that is away says nothing
-        if not row.filed and folder is not None and gone:
-            with contextlib.suppress(OSError):
-                folder.explain_again(row)
-                journal.filed(row, "")
+        if folder is not None:
+            with contextlib.suppress(OSError):  # another time, then
+                folder.seek(journal, row)
     clear_evidence(state_dir)
     return len(open_rows)
 

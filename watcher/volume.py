@@ -103,6 +103,15 @@ def same_volume(one: Path, other: Path) -> bool:
         return True
 
 
+def is_there(path: Path) -> bool:
+    """Whether anything has that name, be it a link that leads nowhere. Raises ``OSError`` where that cannot be told."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def free_bytes(folder: Path) -> int:
     """Bytes that may still be written on the volume of ``folder``. Raises ``OSError``."""
     numbers = os.statvfs(folder)

@@ -6,6 +6,7 @@ Only intake's thread comes here.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterator
@@ -95,6 +96,11 @@ class Finder(Looker):
     def prune(self) -> None:
         for forget in (self._journal.prune, self._journal.tidy):
             forget(lambda inbox, rel: gone(self._folders, inbox, rel))
+        for row in self._journal.unfiled():
+            for index, folder in enumerate(self._folders):
+                if folder.settings.inbox == row.inbox and (index, row.key) not in self.in_flight:
+                    with contextlib.suppress(OSError):  # another time, then
+                        folder.seek(self._journal, row)
 
     def remember(self) -> None:
         """What the journal knows: suspects go first, kept sources need no second look."""

@@ -46,6 +46,14 @@ class Journal(Claims):
         rows = self._db.execute(f"SELECT {COLUMNS} FROM frames WHERE state = ? ORDER BY attempt_at, id", (state,))
         return [row_of(row) for row in rows]
 
+    @patiently
+    def unfiled(self) -> list[Row]:
+        """Failed sources of which nobody has written down where in quarantine they are."""
+        rows = self._db.execute(
+            f"SELECT {COLUMNS} FROM frames WHERE state = 'failed' AND (NOT filed OR length(coalesce(place, '')) = 0)"
+        )
+        return [row_of(row) for row in rows]
+
     def kept(self, inbox: Path) -> Iterator[tuple[str, tuple[int, int]]]:
         """(key, content) of every source of ``inbox`` whose map is done, a page at a time, however many they are."""
         last = 0
