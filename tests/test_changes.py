@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import make_picture
 from fake_session import mean_of_channels
@@ -23,7 +24,7 @@ from watcher.depth import Plan
 from watcher.finisher import Finisher
 from watcher.folder import Folder
 from watcher.frame import Frame, Outcome, Raw, Ready, Wholeness
-from watcher.imagefile import read_facts
+from watcher.imagefile import encode, read_facts
 from watcher.intake import Intake, Pace
 from watcher.intake.finding import Finder
 from watcher.journal import Journal
@@ -285,3 +286,33 @@ def test_a_failure_that_is_taken_away(way: Way, state: str) -> None:
     way.file.with_name("a.jpg").write_bytes(make_picture(way.place / "b.jpg").read_bytes())
     way.rest()
     assert files(way.outbox) == ["a_depth.png"]
+
+
+@pytest.mark.parametrize("what", ["a file", "a folder", "another's map"])
+@pytest.mark.parametrize("state", ["queued", "engine", "finishing"])
+def test_a_name_that_is_taken_meanwhile(way: Way, state: str, what: str) -> None:
+    """Whatever comes by the map's name while its frame is in work stays; the map has the next name, for good."""
+    place = way.outbox / "a_depth.png"
+
+    def take() -> None:
+        place.parent.mkdir(exist_ok=True)
+        if what == "a folder":
+            place.mkdir()
+        else:
+            facts = {"source": "a.jpg", "source_bytes": "1"}
+            map_ = encode(np.zeros((4, 4), np.uint16), "png16", facts)
+            place.write_bytes(map_ if what == "another's map" else b"somebody's work")
+
+    way.at[state] = take
+    way.file.write_bytes(way.contents["A"])
+    way.turn()
+    assert way.frame()
+    before = None if place.is_dir() else place.read_bytes()
+    for content in ("A", "B"):
+        way.file.write_bytes(way.contents[content])
+        way.rest()
+        assert sorted(path.name for path in way.outbox.iterdir()) == ["a.png_depth.png", "a_depth.png"]
+        told = read_facts(way.outbox / "a.png_depth.png") or {}
+        assert told["source_sha256"] == hashlib.sha256(way.contents[content]).hexdigest()
+        assert before == (None if place.is_dir() else place.read_bytes())
+    assert way.journal.counts().failed == 0

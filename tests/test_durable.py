@@ -64,6 +64,28 @@ def test_write_whole_replaces(tmp_path: Path) -> None:
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("there", ["file", "folder", "dangling link"])
+@pytest.mark.parametrize("code", [0, errno.ENOTSUP])
+def test_add_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, code: int) -> None:
+    """A new file is whole as well, and whatever has its name stays, also on a volume that cannot refuse by itself."""
+    if code:
+        monkeypatch.setattr(moving, "_exclusive", lambda *_: code)
+    durable.add_whole(tmp_path / "new", b"data")
+    assert (tmp_path / "new").read_bytes() == b"data"
+    place = tmp_path / "a"
+    if there == "file":
+        place.touch()
+    elif there == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to("nowhere")
+    with pytest.raises(FileExistsError) as caught:
+        durable.add_whole(place, b"data")
+    assert caught.value.filename == str(place)
+    assert names(tmp_path) == ["a", "new"]
+    assert place.is_symlink() or place.is_dir() or place.read_bytes() == b""
+
+
 @pytest.mark.parametrize(
     ("module", "step"),
     [(os, "open"), (os, "write"), (os, "fsync"), (os, "fstat"), (os, "pread"), (os, "replace")],

@@ -277,6 +277,32 @@ def test_own_name_first(journal: Journal) -> None:
     assert attempt(journal, src("a.png", 2)).base == "a.png_depth"
 
 
+def test_another_name(journal: Journal) -> None:
+    """A frame in work gets the first name that is nobody's, and that of no other source; it claims that one only."""
+    frame = attempt(journal, src("a.jpg"))
+    attempt(journal, src("b.jpg"), bases=["a.jpg_depth"])
+    names = Outbox(OUTBOX, "{stem}_depth", "m").bases("a.jpg")
+    assert journal.rename(frame, OUTBOX, names, {"a.jpg_depth (2)"}.__contains__) == "a.jpg_depth (3)"
+    assert journal.claimed(frame) == ("a.jpg_depth (3)", False)
+    assert attempt(journal, src("a.png")).base == "a_depth"
+    journal.done(frame, ["m"])
+    assert journal.claimed(attempt(journal, src("a.jpg", 2))) == ("a.jpg_depth (3)", True)
+
+
+def test_a_name_that_is_claimed_while_another_is_looked_for(journal: Journal) -> None:
+    """It stays with whoever was first."""
+    other, frame = Journal(journal.path), attempt(journal, src("a.jpg"))
+
+    def ask(base: str) -> bool:
+        if base == "a.jpg_depth":
+            attempt(other, src("b.jpg"), bases=[base])
+        return False
+
+    names = Outbox(OUTBOX, "{stem}_depth", "m").bases("a.jpg")
+    assert journal.rename(frame, OUTBOX, names, ask) == "a.jpg_depth (2)"
+    other.close()
+
+
 def test_a_source_renamed_in_case(journal: Journal) -> None:
     """On a volume that knows no case, A.JPG that became a.jpg is the same source and keeps its map."""
     one = Source(INBOX, "A.JPG", "a.jpg", Identity(1, 1))
@@ -287,7 +313,8 @@ def test_a_source_renamed_in_case(journal: Journal) -> None:
 def test_another_template(journal: Journal) -> None:
     """With new settings the map gets its new name, and the old one is nobody's."""
     journal.done(attempt(journal, src()), ["m"])
-    assert attempt(journal, src("a.jpg", 2), bases=["a-z", "x"]).base == "a-z"
+    frame = attempt(journal, src("a.jpg", 2), bases=["a-z", "x"])
+    assert journal.claimed(frame) == ("a-z", False)  # no map of it has that name yet
     assert attempt(journal, src("a.png", 1)).base == "a_depth"
 
 

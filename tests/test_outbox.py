@@ -89,7 +89,7 @@ def test_a_template_without_the_name_never_ends() -> None:
 
 @pytest.mark.parametrize("there", ["file", "folder", "dangling link"])
 @pytest.mark.parametrize("ending", [".png", ".preview.jpg"])
-def test_taken(tmp_path: Path, there: str, ending: str) -> None:
+def test_there(tmp_path: Path, there: str, ending: str) -> None:
     """Whatever bears one of the names that a frame would write counts as taken."""
     outbox = Outbox(tmp_path, "{stem}", "m")
     place = tmp_path / f"a{ending}"
@@ -99,8 +99,8 @@ def test_taken(tmp_path: Path, there: str, ending: str) -> None:
         place.mkdir()
     else:
         place.symlink_to("nowhere")
-    assert outbox.taken("a", (".png", ".preview.jpg"))
-    assert not outbox.taken("b", (".png", ".preview.jpg"))
+    assert outbox.there("a", (".png", ".preview.jpg")) == (ending,)
+    assert outbox.there("b", (".png", ".preview.jpg")) == ()
 
 
 def test_publish(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from rooms import files, settings
 
 from watcher import network
 from watcher.daemon import Daemon
-from watcher.durable import moving
+from watcher.durable import adding, moving
 from watcher.errors import ExitCode
 from watcher.session import Shape
 
@@ -178,6 +178,7 @@ def _stand_before(patch: pytest.MonkeyPatch, disk: Disk) -> None:
         patch.setattr(os, name, before(getattr(os, name)))
     patch.setattr(os, "fsync", fsync)
     patch.setattr(moving, "rename_new", rename_new)
+    patch.setattr(adding, "rename_new", rename_new)
 
 
 def whole(path: Path) -> bool:

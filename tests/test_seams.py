@@ -85,7 +85,7 @@ def test_a_file_in_the_way_that_cannot_be_read(tmp_path: Path, monkeypatch: pyte
     def refuse(path: Path) -> Any:
         raise PermissionError(errno.EACCES, "no", str(path))
 
-    monkeypatch.setattr("watcher.folder.read_facts", refuse)
+    monkeypatch.setattr("watcher.origin.read_facts", refuse)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a_depth.png").write_bytes(b"somebody's")
     make_picture(tmp_path / "in" / "a.png")

@@ -161,6 +161,12 @@ class SourceGone(WatcherError):
     blame = Blame.VOLUME
 
 
+class NameTaken(WatcherError):
+    """A file of another origin has the name that a map was to get. It stays, and the map gets another name."""
+
+    blame = Blame.VOLUME
+
+
 class VolumeTrouble(WatcherError):
     """A disk, a volume or a permission stands in the way. Never a reason to quarantine a frame."""
 

@@ -92,7 +92,7 @@ class Finisher(Crew[Raw]):
             folder.fail(journal, frame, error)
             self._course.ended(frame, Outcome.FAILED)
             return
-        paths = self._publish(folder, frame, outputs)
+        paths = self._publish(journal, folder, raw, outputs)
         if paths is None:
             journal.give_back(frame)
             self._course.ended(frame, Outcome.GIVEN_BACK)
@@ -136,16 +136,18 @@ class Finisher(Crew[Raw]):
         self._course.ended(frame, Outcome.HELD)
         return None
 
-    def _publish(self, folder: Folder, frame: Frame, outputs: tuple[Output, ...]) -> tuple[Path, ...] | None:
+    def _publish(
+        self, journal: Journal, folder: Folder, raw: Raw, outputs: tuple[Output, ...]
+    ) -> tuple[Path, ...] | None:
         """Publish, as soon as the volume lets us; ``None``: a stop came first, or only this map's place is wrong.
 
         The trouble of an outbox is told once, and is over when none of the frames in hand is held up by it any more.
         """
-        pause_s = _RETRY_FIRST_S
+        pause_s, frame = _RETRY_FIRST_S, raw.frame
         place = str(folder.outbox.folder)
         while True:
             try:
-                paths = folder.outbox.publish(frame.base, outputs)
+                paths = folder.publish(journal, frame, outputs, str(raw.facts.get("source_sha256", "")))
             except OSError as error:
                 if may_be_one_place(error) and folder.outbox.usable():
                     trouble = "its map cannot be written: {}. {}".format(*explain(error))

@@ -11,12 +11,13 @@ from typing import Any
 
 from watcher.config import Folder as FolderSettings
 from watcher.durable import Replaced, numbered
-from watcher.errors import FrameError, WatcherError, in_words, may_be_one_place
+from watcher.errors import FrameError, NameTaken, WatcherError, in_words, may_be_one_place
 from watcher.frame import Frame, Source
-from watcher.imagefile import extension, read_facts
+from watcher.imagefile import extension
 from watcher.inbox import Inbox, identity_of
 from watcher.journal import Journal, Row
-from watcher.outbox import Outbox
+from watcher.origin import Origin, ours
+from watcher.outbox import Outbox, Output
 from watcher.quarantine import Quarantine, reason
 from watcher.volume import Anchor, absent, is_there
 
@@ -61,16 +62,47 @@ class Folder:
         return Frame(row_id, source, self.index, base, attempt, alone, patient)
 
     def _taken(self, base: str, source: Source) -> bool:
-        """Whether a file of another origin is in the way. A map says itself whose it is, even to a new journal."""
-        return self.outbox.taken(base, self.endings) and not self._is_of(base, source)
+        """Whether a file of another origin is in the way. A map says itself whose it is, even to a new journal.
 
-    def _is_of(self, base: str, source: Source) -> bool:
-        path = self.outbox.folder / (base + self.endings[0])
+        What an outbox that is away or silent may hold is asked again before the map is published.
+        """
+        origin = Origin(source.rel, source.identity.size)
         try:
-            facts = read_facts(path) or {}
+            return ours(self.outbox, base, self.endings, origin) is None
         except OSError:
-            return False  # what cannot be read is not ours to replace
-        return (facts.get("source"), facts.get("source_bytes")) == (source.rel, str(source.identity.size))
+            return False
+
+    def published(self, row: Row) -> list[str]:
+        """What a process that was killed had published of a row's content."""
+        try:
+            there = ours(self.outbox, row.base, self.endings, Origin(row.rel, row.size)) or ()
+        except OSError:
+            return []
+        return [str(self.outbox.folder / (row.base + ending)) for ending in there]
+
+    def publish(
+        self, journal: Journal, frame: Frame, outputs: tuple[Output, ...], sha256: str = ""
+    ) -> tuple[Path, ...]:
+        """Make a frame's files appear, under another name where by now a file of another origin has the claimed one.
+
+        Raises ``OSError``; publishing again is harmless.
+        """
+        self.outbox.anchor.create()
+        origin = Origin(frame.source.rel, frame.source.identity.size, sha256)
+        data = {output.ending: output.data for output in outputs}
+        base, replacing = journal.claimed(frame)
+        while True:
+            try:
+                there = None if replacing else ours(self.outbox, base, data, origin, data)
+                if there is None and not replacing:
+                    raise NameTaken(f"{base} in the outbox is not of this picture")
+                return self.outbox.publish(base, outputs, there)
+            except NameTaken as error:
+                log.warning("%s: %s; its map gets another name", frame, error.what)
+            names = self.outbox.bases(frame.source.rel)
+            base = journal.rename(
+                frame, self.outbox.folder, names, lambda name: ours(self.outbox, name, data, origin, data) is None
+            )
 
     def fail(self, journal: Journal, frame: Frame, error: BaseException) -> None:
         """Give up on the frame: into the journal first, then the source into quarantine."""

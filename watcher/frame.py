@@ -55,6 +55,11 @@ class Source:
         return self.rel.rsplit("/", 1)[-1]
 
 
+def readable(text: str) -> str:
+    """How a name is told in a map's metadata, which must be text; the names of files need not be."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The answer to a call: the file's bytes, and what was written down about its making."""

@@ -114,7 +114,7 @@ def _make_one(settings: config.Settings, file: Path, target: Path | None, bench:
 def _free_base(outbox: Outbox, name: str, endings: tuple[str, ...]) -> str:
     """A map is only ever replaced by a newer map of the same source; its own metadata tells whose it is."""
     for base in outbox.bases(name):
-        if not outbox.taken(base, endings) or _is_of(outbox.folder / (base + endings[0]), name):
+        if not outbox.there(base, endings) or _is_of(outbox.folder / (base + endings[0]), name):
             return base
     raise AssertionError("unreachable: the names never end")
 

@@ -7,12 +7,13 @@ import errno
 import os
 import string
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from watcher.durable import NAME_BYTES, make_folder, numbered, temporary_name, write_new, write_whole
-from watcher.volume import Anchor, free_bytes
+from watcher.durable import NAME_BYTES, add_whole, make_folder, numbered, temporary_name, write_new, write_whole
+from watcher.errors import NameTaken
+from watcher.volume import Anchor, free_bytes, is_there
 
 FIELDS = ("stem", "name", "ext", "model", "frame")
 # What must still fit behind a base: ".preview.jpg", " (999)" and the like.
@@ -51,14 +52,17 @@ class Outbox:
         for candidate in numbered(whole + "."):  # the dot keeps the number at the end of the base
             yield lead + candidate.removesuffix(".")
 
-    def taken(self, base: str, endings: tuple[str, ...]) -> bool:
-        """Whether a file of that name is there already."""
-        return any(os.path.lexists(self.folder / (base + ending)) for ending in endings)
+    def there(self, base: str, endings: Iterable[str]) -> tuple[str, ...]:
+        """With which of these endings a file of that name is there. Raises ``OSError`` where that cannot be told."""
+        return tuple(ending for ending in endings if is_there(self.folder / (base + ending)))
 
-    def publish(self, base: str, outputs: tuple[Output, ...]) -> tuple[Path, ...]:
+    def publish(
+        self, base: str, outputs: tuple[Output, ...], replaced: Collection[str] | None = None
+    ) -> tuple[Path, ...]:
         """Make the files appear, each whole; the first, the map itself, comes last, so that it stands for all.
 
-        Raises ``OSError``; nothing half is left then, and publishing again is harmless.
+        ``replaced``: the endings of files that may be replaced; ``None``: all. Raises ``NameTaken`` where another one
+        has come by then: it stays. Raises ``OSError``; nothing half is left then, and publishing again is harmless.
         """
         self.anchor.create()
         target = self.folder / base
@@ -66,11 +70,21 @@ class Outbox:
         needed = sum(len(output.data) for output in outputs)
         if free_bytes(target.parent) < needed + _SPARE_BYTES:
             raise OSError(errno.ENOSPC, "the disk is nearly full", str(target.parent))
-        paths = []
-        for output in reversed(outputs):
-            path = target.with_name(target.name + output.ending)
-            write_whole(path, output.data)
-            paths.append(path)
+        paths, added = [], []
+        try:
+            for output in reversed(outputs):
+                path = target.with_name(target.name + output.ending)
+                paths.append(path)
+                if replaced is None or output.ending in replaced:
+                    write_whole(path, output.data)
+                else:
+                    _add(path, output.data)
+                    added.append(path)
+        except NameTaken:
+            for path in added:  # what belongs to no map of ours does not stay behind
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            raise
         return tuple(reversed(paths))
 
     def usable(self) -> bool:
@@ -85,6 +99,15 @@ class Outbox:
             with contextlib.suppress(OSError):
                 probe.unlink()
         return True
+
+
+def _add(path: Path, data: bytes) -> None:
+    try:
+        add_whole(path, data)
+    except FileExistsError as error:
+        if not is_there(path):
+            raise
+        raise NameTaken(f"{path} has come meanwhile, and is not ours to replace") from error
 
 
 def fill(template: str, name: str, model: str, *, whole_name: bool = False) -> str:

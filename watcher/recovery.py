@@ -87,7 +87,8 @@ def recover(journal: Journal, folders: Sequence[Folder], state_dir: Path, max_at
 
 
 def _recover_one(journal: Journal, folders: Sequence[Folder], row: Row, evidence: Evidence, max_attempts: int) -> None:
-    if _folder_of(folders, row) is None:
+    folder = _folder_of(folders, row)
+    if folder is None:
         journal.give_back(row)  # its folder is no longer in the settings
         return
     blamed = bool(evidence.crash) or evidence.guilty == row.id
@@ -102,7 +103,7 @@ def _recover_one(journal: Journal, folders: Sequence[Folder], row: Row, evidence
         journal.fail(row, reason("crash" if evidence.crash else "hang" if blamed else "killed", what, "", row.attempts))
         log.error("#%d %s: given up: %s", row.id, row.rel, what)
     else:
-        journal.suspect(row)
+        journal.suspect(row, folder.published(row))
         log.warning("#%d %s: was in hand; it runs again, alone, before everything else", row.id, row.rel)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from watcher import __version__, depth, imagefile
 from watcher.clock import stamp
 from watcher.config import Output as OutputSettings
-from watcher.frame import Aside, Raw
+from watcher.frame import Aside, Raw, readable
 from watcher.outbox import Output
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def render(
         **about,
         **press.facts(main),
     }
-    texts = {key: _readable(str(value)) for key, value in facts.items()}
+    texts = {key: readable(str(value)) for key, value in facts.items()}
     outputs = [Output(imagefile.extension(fmt), press.encoded(fmt, texts)) for fmt in settings.formats]
     if settings.preview != "none":
         shown = main.values if main.values.dtype.kind == "u" else press.finished("uint8").values
@@ -146,8 +146,3 @@ class _Press:
         if self._masked:
             facts["masked"] = self._masked
         return facts
-
-
-def _readable(text: str) -> str:
-    """File names need not be text; metadata must be."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

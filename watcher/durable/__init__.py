@@ -4,6 +4,7 @@ Nothing here decides what a file means. Errors of the operating system pass thro
 knows what they are worth.
 """
 
+from watcher.durable.adding import add_whole
 from watcher.durable.locking import Lock, holder
 from watcher.durable.moving import Replaced, move_aside, numbered, rename_new
 from watcher.durable.removing import bring_back, left_out_of_reach, out_of_reach, remove
@@ -22,6 +23,7 @@ __all__ = [
     "NAME_BYTES",
     "Lock",
     "Replaced",
+    "add_whole",
     "bring_back",
     "cut_to_bytes",
     "holder",

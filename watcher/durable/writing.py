@@ -7,6 +7,7 @@ import errno
 import itertools
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from watcher.durable.syncing import sync_file, sync_folder
@@ -42,10 +43,22 @@ def write_whole(target: Path, data: bytes | memoryview, *, mode: int = 0o644, du
     ``durable=False`` leaves out the syncing, for files that may be lost but never half (the status file).
     Raises ``OSError``; the hidden file is gone then.
     """
+    put_whole(target, data, os.replace, mode=mode, durable=durable)
+
+
+def put_whole(
+    target: Path,
+    data: bytes | memoryview,
+    rename: Callable[[Path, Path], None],
+    *,
+    mode: int = 0o644,
+    durable: bool = True,
+) -> None:
+    """As ``write_whole``; ``rename`` gives it its name, or refuses."""
     temporary = target.parent / temporary_name(target.name)
     try:
         write_new(temporary, data, mode=mode, durable=durable)
-        os.replace(temporary, target)
+        rename(temporary, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -178,11 +178,16 @@ class Journal(Claims):
         )
 
     @patiently
-    def suspect(self, who: Frame | Row) -> None:
-        """It was in hand when the process died: it runs again, alone. Its attempts stay counted."""
+    def suspect(self, who: Frame | Row, maps: Iterable[str] = ()) -> None:
+        """It was in hand when the process died: it runs again, alone. Its attempts stay counted.
+
+        ``maps``: what it had published, which nobody has written down.
+        """
+        made = list(maps)
         self._db.execute(
-            f"UPDATE frames SET state = 'held', reason = ?, ended_at = ? WHERE {THIS} AND state = 'attempt'",
-            (json.dumps({"code": "suspect"}), wall_s(), *mark_of(who)),
+            "UPDATE frames SET state = 'held', reason = ?, ended_at = ?, maps = coalesce(?, maps)"
+            f" WHERE {THIS} AND state = 'attempt'",
+            (json.dumps({"code": "suspect"}), wall_s(), json.dumps(made) if made else None, *mark_of(who)),
         )
 
     @patiently

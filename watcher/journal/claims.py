@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from watcher.clock import wall_s
-from watcher.frame import Source
+from watcher.frame import Frame, Source
 from watcher.journal.line import Line
 from watcher.journal.patience import patiently
-from watcher.journal.rows import ATTEMPT, COLUMNS, Row, base_key, row_of
+from watcher.journal.rows import ATTEMPT, COLUMNS, THIS, Row, base_key, mark_of, row_of
 
 # How many of the names that a map may have are looked through for the one that it had.
 _NAMES_TRIED = 50
@@ -46,6 +46,31 @@ class Claims(Line):
             if begun is not None:
                 return begun
         raise AssertionError("unreachable: the names never end")
+
+    @patiently
+    def claimed(self, frame: Frame) -> tuple[str, bool]:
+        """(the name that the frame's map has claimed, whether an earlier map of its source has that name already)."""
+        found = self._db.execute(f"SELECT base, maps IS NOT NULL FROM frames WHERE {THIS}", mark_of(frame)).fetchone()
+        return (os.fsdecode(found[0]), bool(found[1])) if found else (frame.base, False)
+
+    def rename(self, frame: Frame, outbox: Path, bases: Iterable[str], taken: Callable[[str], bool]) -> str:
+        """Claim another name for the map of a frame in work, where a file of another origin has the one it had."""
+        for base in bases:
+            if not self._owned(outbox, base) and not taken(base) and self._rename(frame, outbox, base):
+                return base
+        raise AssertionError("unreachable: the names never end")
+
+    @patiently
+    def _rename(self, frame: Frame, outbox: Path, base: str) -> bool:
+        """False where another source has claimed the name since it was looked at."""
+        with self._writing():
+            if self._owner(outbox, base) is not None:
+                return False
+            self._db.execute(
+                f"UPDATE frames SET base = ?, base_key = ? WHERE {THIS} AND state = 'attempt'",
+                (os.fsencode(base), base_key(base), *mark_of(frame)),
+            )
+        return True
 
     def _names(self, source: Source, outbox: Path, bases: Iterable[str]) -> Iterator[tuple[str, bool]]:
         """(a name, whether it is that of the earlier map, which a newer one replaces instead of standing beside it)."""

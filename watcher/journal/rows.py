@@ -95,7 +95,8 @@ ON CONFLICT (inbox, key) DO UPDATE SET
     rel = excluded.rel, size = excluded.size, mtime_ns = excluded.mtime_ns, state = 'attempt',
     attempts = excluded.attempts, interruptions = excluded.interruptions, alone = excluded.alone,
     attempt_at = excluded.attempt_at, ended_at = NULL, outbox = excluded.outbox, base = excluded.base,
-    base_key = excluded.base_key, reason = NULL, filed = 0, place = NULL
+    base_key = excluded.base_key, reason = NULL, filed = 0, place = NULL,
+    maps = CASE WHEN outbox = excluded.outbox AND base = excluded.base THEN maps END
 RETURNING id
 """
 
