@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import pty
@@ -19,6 +20,7 @@ from waiting import until
 from watcher import errors
 from watcher.agent_label import LABEL, UNIT
 from watcher.cli import endings
+from watcher.imagefile import read_facts
 
 VERBS = (
     *(["run"], ["once"], ["depth"], ["status"], ["retry"], ["doctor"], ["inspect"]),
@@ -205,6 +207,44 @@ def test_depth_never_replaces_what_is_not_its_own(run_cli: RunCli, tmp_path: Pat
         assert made.mode == "I;16"
     assert run_cli("depth", picture).returncode == 0
     assert {path.name for path in tmp_path.glob("*.png")} == {"a.png", "a_depth.png", "a.png_depth.png"}
+
+
+def sources_of(place: Path) -> dict[str, str]:
+    """The hash of the picture that each map says it is of."""
+    return {path.name: (read_facts(path) or {})["source_sha256"] for path in place.iterdir()}
+
+
+def hash_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("kind", ["gradient", "copy"])
+def test_depth_of_two_pictures_of_one_name(run_cli: RunCli, tmp_path: Path, kind: str) -> None:
+    """Each of them has its map, named as it was told; called again, each map is replaced by its own."""
+    one, out = make_picture(tmp_path / "a" / "1.jpg", (40, 30)), tmp_path / "out"
+    other = make_picture(tmp_path / "b" / "1.jpg", (44, 30))
+    if kind == "copy":
+        other.write_bytes(one.read_bytes())
+    for _ in range(2):
+        done = run_cli("depth", one, other, one, "-o", out)
+        assert done.returncode == 0
+        assert sources_of(out) == {"1_depth.png": hash_of(one), "1.jpg_depth.png": hash_of(other)}
+        told = re.findall(r"\S+_depth\.png", done.stdout)
+        assert [Path(path).name for path in told] == ["1_depth.png", "1.jpg_depth.png", "1_depth.png"]
+
+
+def test_depth_of_another_picture_of_that_name(run_cli: RunCli, tmp_path: Path) -> None:
+    """It gets a name of its own, also in the outbox of a daemon, whatever its size in bytes."""
+    config, out = tmp_path / "config.yaml", tmp_path / "outbox"
+    config.write_text("folders: [{inbox: inbox}]\nstate_dir: state\n")
+    first = make_picture(tmp_path / "inbox" / "1.bmp", (40, 30))
+    was = hash_of(first)
+    assert run_cli("once", "--config", config).returncode == 0
+    second = make_picture(tmp_path / "b" / "1.bmp", (40, 30), "noise")
+    assert second.stat().st_size == (tmp_path / "processed" / "1.bmp").stat().st_size
+    for _ in range(2):
+        assert run_cli("depth", second, "-o", out).returncode == 0
+        assert sources_of(out) == {"1_depth.png": was, "1.bmp_depth.png": hash_of(second)}
 
 
 def test_depth_touches_nothing_else(run_cli: RunCli, home: Home, tmp_path: Path) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from watcher import config, depth, imagefile, loader, rendering
+from watcher import config, depth, loader, rendering
 from watcher.errors import (
     Blame,
     CannotCreate,
     FrameError,
+    NameTaken,
     NoInput,
     UsageError,
     WatcherError,
@@ -22,7 +24,8 @@ from watcher.errors import (
 from watcher.frame import Frame, Raw, Source
 from watcher.inbox import Inbox, identity_of
 from watcher.network import Network
-from watcher.outbox import Outbox
+from watcher.origin import Origin, ours
+from watcher.outbox import Outbox, Output
 from watcher.session import Session
 
 
@@ -58,9 +61,10 @@ def make(
     with network.open() as session:
         plan = network.plan(session.shape)
         about = network.about(session.report)
+        bench = _Bench(session, plan, about, network.name)
         for file in files:
             try:
-                made = _make_one(settings, file, target, _Bench(session, plan, about, network.name))
+                made = _make_one(settings, file, target, bench)
             except Exception as error:
                 if blame_of(error) is not Blame.FRAME:
                     raise
@@ -79,6 +83,7 @@ class _Bench:
     plan: depth.Plan
     about: dict[str, str]
     model: str
+    published: dict[str, Path] = field(default_factory=dict)  # a map's name, as it is compared → of which file
 
 
 def _make_one(settings: config.Settings, file: Path, target: Path | None, bench: _Bench) -> Path:
@@ -102,23 +107,28 @@ def _make_one(settings: config.Settings, file: Path, target: Path | None, bench:
     )
     outputs = rendering.render(raw, output, bench.about)
     outbox = Outbox(target or folder, output.name, bench.model)
-    base = _free_base(outbox, name, tuple(part.ending for part in outputs))
-    if (outbox.folder / (base + outputs[0].ending)) == folder / name:
-        raise UsageError(f"the map of {file} would replace the picture itself", "Give another folder with -o.")
     try:
-        return outbox.publish(base, outputs)[0]
+        return _publish(outbox, folder / name, outputs, Origin(name, len(taken.data), taken.sha256), bench.published)
     except OSError as error:
         raise CannotCreate(f"the map of {file} cannot be written: {explain(error)[0]}", explain(error)[1]) from error
 
 
-def _free_base(outbox: Outbox, name: str, endings: tuple[str, ...]) -> str:
-    """A map is only ever replaced by a newer map of the same source; its own metadata tells whose it is."""
-    for base in outbox.bases(name):
-        if not outbox.there(base, endings) or _is_of(outbox.folder / (base + endings[0]), name):
-            return base
+def _publish(
+    outbox: Outbox, file: Path, outputs: tuple[Output, ...], origin: Origin, published: dict[str, Path]
+) -> Path:
+    """Under the first name that nothing has but an earlier map of the same picture, made by an earlier call."""
+    data = {output.ending: output.data for output in outputs}
+    for base in outbox.bases(file.name):
+        key = unicodedata.normalize("NFC", str(outbox.folder / base)).casefold()
+        there = ours(outbox, base, data, origin, data) if published.get(key, file) == file else None
+        if there is None:
+            continue
+        if (outbox.folder / (base + outputs[0].ending)) == file:
+            raise UsageError(f"the map of {file} would replace the picture itself", "Give another folder with -o.")
+        try:
+            made, *_ = outbox.publish(base, outputs, there)
+        except NameTaken:
+            continue
+        published[key] = file
+        return made
     raise AssertionError("unreachable: the names never end")
-
-
-def _is_of(path: Path, name: str) -> bool:
-    facts = imagefile.read_facts(path) if path.is_file() else None
-    return facts is not None and facts.get("source") == name
