@@ -247,6 +247,23 @@ def test_depth_of_another_picture_of_that_name(run_cli: RunCli, tmp_path: Path) 
         assert sources_of(out) == {"1_depth.png": was, "1.bmp_depth.png": hash_of(second)}
 
 
+def test_depth_of_a_picture_that_was_edited(run_cli: RunCli, tmp_path: Path) -> None:
+    """Beside the picture its map is made anew, since an old one under the better name would mislead; elsewhere the map
+    may be of another picture of that name, and stays."""
+    picture, out = make_picture(tmp_path / "a.bmp", (40, 30)), tmp_path / "out"
+    was = hash_of(picture)
+    for arguments in ((picture,), (picture, "-o", out)):
+        assert run_cli("depth", *arguments).returncode == 0
+    make_picture(picture, (50, 30), "noise")
+    for arguments in ((picture,), (picture, "-o", out)):
+        assert run_cli("depth", *arguments).returncode == 0
+    beside = [path for path in tmp_path.iterdir() if path.suffix == ".png"]
+    assert [(path.name, (read_facts(path) or {})["source_sha256"]) for path in beside] == [
+        ("a_depth.png", hash_of(picture))
+    ]
+    assert sources_of(out) == {"a_depth.png": was, "a.bmp_depth.png": hash_of(picture)}
+
+
 def test_depth_touches_nothing_else(run_cli: RunCli, home: Home, tmp_path: Path) -> None:
     """No inbox, no journal, no state."""
     before = sorted(home.path.rglob("*"))

@@ -107,8 +107,11 @@ def _make_one(settings: config.Settings, file: Path, target: Path | None, bench:
     )
     outputs = rendering.render(raw, output, bench.about)
     outbox = Outbox(target or folder, output.name, bench.model)
+    origin = Origin(name, len(taken.data), taken.sha256)
+    if os.path.realpath(outbox.folder) == os.path.realpath(folder):
+        origin = Origin(name)  # beside the picture a map of that name can be of no other, if of an earlier state
     try:
-        return _publish(outbox, folder / name, outputs, Origin(name, len(taken.data), taken.sha256), bench.published)
+        return _publish(outbox, folder / name, outputs, origin, bench.published)
     except OSError as error:
         raise CannotCreate(f"the map of {file} cannot be written: {explain(error)[0]}", explain(error)[1]) from error
 

@@ -19,10 +19,10 @@ _SIDECAR_BYTES = 1 << 20  # the most that one of ours has
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which content of which source. ``sha256`` is empty where nobody has read it yet."""
+    """Which content of which source. ``size`` ``None``: whatever content; ``sha256`` "": nobody has read it yet."""
 
     source: str
-    size: int
+    size: int | None = None
     sha256: str = ""
 
 
@@ -51,8 +51,8 @@ def _is_of(path: Path, origin: Origin) -> bool:
         if may_be_one_place(error):
             return False
         raise
-    told = readable(facts.get("source", "")), facts.get("source_bytes")
-    same = told == (readable(origin.source), str(origin.size))
+    same = "source" in facts and readable(facts["source"]) == readable(origin.source)
+    same = same and (origin.size is None or facts.get("source_bytes") == str(origin.size))
     return same and origin.sha256 in ("", facts.get("source_sha256", origin.sha256))
 
 
