@@ -94,8 +94,7 @@ class Finisher(Crew[Raw]):
             return
         paths = self._publish(journal, folder, raw, outputs)
         if paths is None:
-            journal.give_back(frame)
-            self._course.ended(frame, Outcome.GIVEN_BACK)
+            self._give_back(journal, frame)
             return
         journal.done(frame, [str(path) for path in paths])
         if self._course.shots is not None and folder.settings.output.range == "shot":
@@ -108,12 +107,14 @@ class Finisher(Crew[Raw]):
         self._course.ended(frame, Outcome.DONE)
 
     def _span(self, journal: Journal, folder: Folder, raw: Raw) -> Span | None:
-        """The frame's range; ``None`` where it was kept until its shot has settled, or a stop came."""
+        """The frame's range; ``None`` where it was kept until its shot has settled, or a stop came before its turn."""
         shots, frame, mode = self._course.shots, raw.frame, folder.settings.output.range
         if shots is None or mode not in ("shot", "shot-live"):
             return span_of(raw, folder.settings.output)
         pause_s = _RETRY_FIRST_S
-        self._course.turns.finishing.wait(frame)
+        if not self._course.turns.finishing.wait(frame):
+            self._give_back(journal, frame)
+            return None
         while True:
             try:
                 with self._order:
@@ -125,8 +126,8 @@ class Finisher(Crew[Raw]):
                 self._course.troubles.tell(_SHOTS_PLACE, None)
                 break
             if self.stopping.wait(pause_s):
-                journal.give_back(frame)
-                self._course.ended(frame, Outcome.GIVEN_BACK)
+                self._course.turns.finishing.stay(frame)
+                self._give_back(journal, frame)
                 return None
             pause_s = min(pause_s * 2, _RETRY_MOST_S)
         self._course.turns.finishing.leave(frame)
@@ -135,6 +136,10 @@ class Finisher(Crew[Raw]):
         journal.hold(frame, {"code": "shot", "what": "its raw map is kept until its shot has settled"})
         self._course.ended(frame, Outcome.HELD)
         return None
+
+    def _give_back(self, journal: Journal, frame: Frame) -> None:
+        journal.give_back(frame)
+        self._course.ended(frame, Outcome.GIVEN_BACK)
 
     def _publish(
         self, journal: Journal, folder: Folder, raw: Raw, outputs: tuple[Output, ...]

@@ -78,13 +78,16 @@ class Loader(Crew[Frame]):
             return
         plan = None if self.stopping.is_set() else self._plan()
         if plan is None:
+            self._course.turns.loading.stay(item)
             self._give_back(journal, item)
             return
         began_s = now_s()
         ready = self._load(journal, number, item, plan)
         self.effort.note(number, now_s() - began_s)
         if ready is not None:
-            self._course.turns.loading.wait(item)
+            if not self._course.turns.loading.wait(item):
+                self._give_back(journal, item)
+                return
             self.ready.give(ready)
             self._course.turns.loading.leave(item)
 

@@ -4,6 +4,9 @@ Two loaders and two finishers may overtake each other, and a running range that 
 another range. So a frame waits at two lines: when it is loaded, until those before it are loaded, and when it is
 finished, until those before it have their range. The queues between keep their order and the network has one thread,
 so whoever is first in a line never waits for anyone behind it.
+
+At a stop nobody waits, and nobody moves up: whoever is given back without having had its turn keeps its place, so that
+the next start finds those behind it as undecided as it is itself.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ class Line:
         self._news = threading.Condition()
         self._shots: dict[str, list[int]] = {}
         self._shot_of: dict[int, str] = {}
+        self._staying: set[int] = set()  # only at a stop, so it holds no more than is on its way then
         self._over = False
 
     def join(self, frame: Frame, shot: str) -> None:
@@ -27,15 +31,27 @@ class Line:
             self._shot_of[frame.id] = shot
             self._shots.setdefault(shot, []).append(frame.id)
 
-    def wait(self, frame: Frame) -> None:
-        """Until nobody of its shot is before it; at once for a frame that stands in no line, or when all is over."""
+    def wait(self, frame: Frame) -> bool:
+        """Until nobody of its shot is before it: True; at once for a frame that stands in no line.
+
+        False when all is over and its turn has not come: it must be given back, and keeps its place.
+        """
         with self._news:
             self._news.wait_for(lambda: self._over or self._is_first(frame.id))
+            if not self._is_first(frame.id):
+                self._staying.add(frame.id)
+                return False
+            return True
+
+    def stay(self, frame: Frame) -> None:
+        """It is given back because a stop has come, before it had its turn: nobody behind it moves up."""
+        with self._news:
+            self._staying.add(frame.id)
 
     def leave(self, frame: Frame) -> None:
         """From any thread, more than once: whoever hands a frame on may be overtaken by whoever has ended it."""
         with self._news:
-            shot = self._shot_of.pop(frame.id, None)
+            shot = None if frame.id in self._staying else self._shot_of.pop(frame.id, None)
             if shot is None:
                 return
             self._shots[shot].remove(frame.id)

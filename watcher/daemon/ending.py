@@ -27,7 +27,7 @@ def stop_threads(watch: Watch, service: Service | None, rooms: Rooms, until_s: f
     rooms.loader.stopping.set()
     rooms.finisher.stopping.set()
     rooms.engine.give_up_waiting()
-    rooms.turns.end()  # after the engine knows, so that what comes out of turn is not run
+    rooms.turns.end()  # whose turn has not come is given back by whoever holds it
     rooms.intake.stop()
     if not rooms.fetcher.stop(0.2):
         log.warning("a file is still coming from iCloud; it is left to the system")
