@@ -97,8 +97,7 @@ class Finisher(Crew[Raw]):
             self._give_back(journal, frame)
             return
         journal.done(frame, [str(path) for path in paths])
-        if self._course.shots is not None and folder.settings.output.range == "shot":
-            self._course.shots.finished(frame.source, folder.outbox.folder)
+        self._tell_shots(folder, frame)
         self.done_at_s.append(now_s())
         self.pulse.note(now_s())
         self._dispose(folder, frame)
@@ -136,6 +135,14 @@ class Finisher(Crew[Raw]):
         journal.hold(frame, {"code": "shot", "what": "its raw map is kept until its shot has settled"})
         self._course.ended(frame, Outcome.HELD)
         return None
+
+    def _tell_shots(self, folder: Folder, frame: Frame) -> None:
+        """The frame's map is durable, and the journal knows."""
+        shots, mode = self._course.shots, folder.settings.output.range
+        if shots is not None and mode == "shot":
+            shots.finished(frame.source, folder.outbox.folder)
+        elif shots is not None and mode == "shot-live":
+            shots.finished_live(frame.source)
 
     def _give_back(self, journal: Journal, frame: Frame) -> None:
         journal.give_back(frame)

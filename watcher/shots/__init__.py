@@ -15,22 +15,22 @@ import json
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from watcher import depth
 from watcher.durable import make_folder, write_whole
 from watcher.frame import Raw, Source
 from watcher.shots.keeping import ENDING, Kept, Note, note_of, packed, unpacked
 from watcher.shots.naming import file_name, folder_of, record_name, shot_of
+from watcher.shots.records import pair, told
+from watcher.shots.running import RunningRanges
 
 __all__ = ["Decision", "Kept", "Shots", "folder_of", "record_name", "shot_of"]
 
 log = logging.getLogger(__name__)
 
 _RANGE_FILE = "shot.json"
-_LIVE_FILE = "live.json"
 _RECORDS_MOST = 2000
 
 
@@ -57,6 +57,7 @@ class Shots:
         self._maker = maker
         self._most_bytes = most_bytes
         self._bytes = 0
+        self._running = RunningRanges(maker)
 
     def prepare(self) -> None:
         """Look through what an earlier life left: count the kept maps, forget the oldest ranges beyond 2000."""
@@ -76,7 +77,8 @@ class Shots:
         if shot is None or found is None:
             return Decision(note="" if found is None else "it belongs to no shot")
         if mode == "shot-live":
-            return self._live(raw, shot)
+            ends = self._running.decide(self._place(source.inbox, shot), raw)
+            return Decision(note="it has no depth") if ends is None else Decision(ends, "shot-live")
         locked = self.locked(outbox, shot)
         if locked is not None:
             return Decision(locked, "shot", "locked range")
@@ -98,22 +100,6 @@ class Shots:
                 return Decision(record.ends, "shot", "settled early: limits.shot_mb")
         return Decision(kept=True)
 
-    def _live(self, raw: Raw, shot: str) -> Decision:
-        path = self._place(raw.frame.source.inbox, shot) / _LIVE_FILE
-        before = self._read(path)
-        running = None
-        if before is not None and before.get("maker") == self._maker:
-            with contextlib.suppress(KeyError, TypeError, ValueError):
-                signature = tuple(map(float, before["signature"]))
-                if len(signature) == depth.SIGNATURE_FIELDS:
-                    running = depth.Running(float(before["low"]), float(before["high"]), signature)
-        now = running.after(raw.depth) if running is not None else depth.first(raw.depth)
-        if now is None:
-            return Decision(note="it has no depth")
-        make_folder(path.parent)
-        write_whole(path, json.dumps({**asdict(now), "maker": self._maker}).encode(), durable=False)
-        return Decision((now.low, now.high), "shot-live")
-
     def _keep(self, raw: Raw, shot: str, data: bytes) -> None:
         path = self._file(raw.frame.source, shot)
         make_folder(path.parent)
@@ -134,14 +120,20 @@ class Shots:
         if record is None or record.ends is None:
             return
         beside = outbox / record_name(shot)
-        told = self._read(beside)
-        if told is not None and (told.get("locked") is True or told.get("range") == list(record.ends)):
+        before = told(beside)
+        if before is not None and (before.get("locked") is True or before.get("range") == list(record.ends)):
             return
         facts = {"shot": shot, "range": record.ends, "frames": len(record.frames), "made_by": self._maker}
         try:
             write_whole(beside, json.dumps({**facts, "locked": False}, indent=2).encode() + b"\n")
         except OSError as error:
             log.warning("the range of the shot %s cannot be written down: %s", shot, error)
+
+    def finished_live(self, source: Source) -> None:
+        """The map of a frame with a running range is durable: it will not be decided about again."""
+        shot = shot_of(source.rel)
+        if shot is not None:
+            self._running.finished(self._place(source.inbox, shot), source)
 
     # -- loader ---------------------------------------------------------------------------------------------------
 
@@ -202,26 +194,18 @@ class Shots:
             yield path, note_of(path, self._maker)
 
     def _record(self, inbox: Path, shot: str) -> _Record | None:
-        found = self._read(self._place(inbox, shot) / _RANGE_FILE)
+        found = told(self._place(inbox, shot) / _RANGE_FILE)
         if found is None or found.get("maker") != self._maker or not isinstance(found.get("frames"), dict):
             return None
-        return _Record(_pair(found.get("range")), found["frames"])
+        return _Record(pair(found.get("range")), found["frames"])
 
     def _forget(self, inbox: Path, shot: str) -> None:
         (self._place(inbox, shot) / _RANGE_FILE).unlink(missing_ok=True)
 
     def locked(self, outbox: Path, shot: str) -> tuple[float, float] | None:
         """The range beside the maps, where somebody has set its ``locked`` to true."""
-        found = self._read(outbox / record_name(shot))
-        return _pair(found.get("range")) if found is not None and found.get("locked") is True else None
-
-    @staticmethod
-    def _read(path: Path) -> dict[str, Any] | None:
-        try:
-            found = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            return None
-        return found if isinstance(found, dict) else None
+        found = told(outbox / record_name(shot))
+        return pair(found.get("range")) if found is not None and found.get("locked") is True else None
 
     def _counted(self) -> int:
         total = 0
@@ -239,10 +223,3 @@ def _is_there(inbox: Path, note: Note) -> bool:
     except OSError:
         return False
     return (state.st_size, state.st_mtime_ns) == note.identity.content
-
-
-def _pair(value: object) -> tuple[float, float] | None:
-    if isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(each, (int, float)) for each in value):
-        low, high = float(value[0]), float(value[1])
-        return (low, high) if high > low else None
-    return None
