@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -138,8 +139,8 @@ def test_a_file_of_an_earlier_version_goes_on(store: Store, other: Store, given:
     assert store.decide(NEARER) == other.decide(NEARER)
 
 
-def test_a_map_whose_place_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder lies where the map belongs: the frame is given back again and again, and the range stays as it was."""
+def test_a_map_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The frame is given back again and again, and the range stays as it was."""
     folder = make_folder(tmp_path, folder__output__range="shot-live", folder__output__sidecar=True)
     journal, ended = Journal(tmp_path / "journal.db"), list[Outcome]()
     journal.create()
@@ -164,15 +165,15 @@ def test_a_map_whose_place_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for number in (1, 2, 3):
         make_picture(tmp_path / "in" / "take" / f"a_{number}.png")
     assert work("a_1.png", 100) is Outcome.DONE
-    in_the_way = tmp_path / "out" / "take" / "a_2_depth.png"
-    (in_the_way / "somebody's").mkdir(parents=True)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "a locked file", str(tmp_path / "out" / "take" / "a_2_depth.png"))
+
     with monkeypatch.context() as patch:
-        patch.setattr(folder.outbox, "taken", lambda *_: False)  # it came after the name was given
+        patch.setattr(folder.outbox, "publish", refuse)
         for _ in range(5):
             assert work("a_2.png", 140) is Outcome.GIVEN_BACK
     assert ranges[1:] == [ranges[1]] * 5
-    (in_the_way / "somebody's").rmdir()
-    in_the_way.rmdir()
     assert work("a_2.png", 140) is Outcome.DONE
     facts = json.loads((tmp_path / "out" / "take" / "a_2_depth.json").read_text())
     assert (facts["range_min"], facts["range_max"]) == ranges[1][:2]
