@@ -192,6 +192,23 @@ def test_exported_operators(both_ways: bool, tmp_path: Path) -> None:
     assert (tmp_path / "starter.onnx").stat().st_size < 8_000_000
 
 
+def test_a_second_head_begins_with_nothing_to_say() -> None:
+    """Put on a network that has learnt, it changes nothing until it has learnt something itself."""
+    torch = pytest.importorskip("torch", reason="torch is not installed (`make starter` does it)")
+    from training.network import Starter
+
+    torch.manual_seed(0)
+    net, two = Starter(64).eval(), Starter(64, fine=True).eval()
+    missing = two.load_state_dict(net.state_dict(), strict=False).missing_keys
+    assert missing
+    assert all(name.startswith("fine.") for name in missing)
+    picture = torch.rand(1, 3, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(net(picture), two(picture))
+        two.fine[2].bias.fill_(0.5)
+        assert torch.allclose(net(picture) + 0.5, two(picture))
+
+
 def test_mirror_image_of_the_network() -> None:
     """The mirrored network says of a picture what the network says of its mirror image; their mean is even."""
     torch = pytest.importorskip("torch", reason="torch is not installed (`make starter` does it)")

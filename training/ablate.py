@@ -32,6 +32,7 @@ VARIANTS = {
     "materials of any role": BASE,
     "shape and order alone, no values": replace(BASE, weights=Weights(late=1.0, values=0.0)),
     "128 px from the start": replace(BASE, small_until=0.0),
+    "a second head at the full size": replace(BASE, fine=True),
 }
 OTHER_SCENES = {"materials of any role": "any-role"}  # variant -> folder of its scenes
 
@@ -42,8 +43,8 @@ def ablate(place: Path, real: list[Pair], made: list[Pair], pause: Path | None) 
     scenes = {"": place / "scenes", "any-role": folder / "any-role"}
     lines = [
         f"| {BASE.presentations} presentations of {BASE.scenes} scenes | rendered: ordinal | delta1 "
-        "| selection: ordinal | delta1 | minutes |",
-        "|---" * 6 + "|",
+        "| edge F1 | selection: ordinal | delta1 | edge F1 | minutes |",
+        "|---" * 8 + "|",
     ]
     for name, recipe in VARIANTS.items():
         shown = OTHER_SCENES.get(name, "")
@@ -52,16 +53,16 @@ def ablate(place: Path, real: list[Pair], made: list[Pair], pause: Path | None) 
         checkpoint, began = folder / f"{name}.pt", time.process_time()
         train(scenes[shown], checkpoint, recipe, pause)
         spent = time.process_time() - began
-        guess = of_checkpoint(checkpoint, SIDE if recipe.small_until < 1 else SIDE * 3 // 4)
+        guess = of_checkpoint(checkpoint, SIDE if recipe.small_until < 1 else SIDE * 3 // 4, fine=recipe.fine)
         lines.append(_row(name, guess, real, made) + f" {spent / 60:.0f} |")
         print(lines[-1], flush=True)
     lines += [_row(name, guess, real, made) + " |" for name, guess in PLAIN.items()]
     return "\n".join(lines)
 
 
-def of_checkpoint(checkpoint: Path, side: int) -> Guess:
+def of_checkpoint(checkpoint: Path, side: int, *, fine: bool = False) -> Guess:
     """The guess of the mean weights of a checkpoint at ``side``."""
-    net = Starter(side)
+    net = Starter(side, fine=fine)
     net.load_state_dict(torch.load(checkpoint, weights_only=True)["mean"])
     net.eval()
 
@@ -77,7 +78,7 @@ def _row(name: str, guess: Guess, real: list[Pair], made: list[Pair]) -> str:
     cells = []
     for pairs in (made, real):
         rows = look(pairs, {name: guess})[name]
-        cells += [interval(column(rows, measure)) for measure in ("ordinal", "delta1")]
+        cells += [interval(column(rows, measure)) for measure in ("ordinal", "delta1", "edge F1")]
     return f"| {name} | {' | '.join(cells)} |"
 
 

@@ -57,9 +57,13 @@ def twice(x: Tensor) -> Tensor:
 
 
 class Starter(nn.Module):
-    """RGB (n, 3, side, side) 0..1 to inverse depth (n, side, side), larger is nearer; ``side`` divides by 32."""
+    """RGB (n, 3, side, side) 0..1 to inverse depth (n, side, side), larger is nearer; ``side`` divides by 32.
 
-    def __init__(self, side: int) -> None:
+    ``fine``: a second head at the full size looks at the picture again and corrects the map, whose own head works at
+    half of it. It begins with nothing to say, so that it can be put on a network that has learnt already.
+    """
+
+    def __init__(self, side: int, *, fine: bool = False) -> None:
         super().__init__()
         self.side = side
         a, b, c, d, e = WIDTHS
@@ -78,6 +82,10 @@ class Starter(nn.Module):
         self.up2 = nn.Sequential(conv(2 * b, b), Residual(b), conv(b, a, 1))
         self.up1 = nn.Sequential(conv(2 * a, a), conv(a, 16), nn.Conv2d(16, 1, 3, 1, 1))
         nn.init.constant_(self.up1[2].bias, 0.3)
+        self.fine = nn.Sequential(conv(16 + 1 + 5, 16), conv(16, 16), nn.Conv2d(16, 1, 3, 1, 1)) if fine else None
+        if self.fine is not None:
+            nn.init.zeros_(self.fine[2].weight)
+            nn.init.zeros_(self.fine[2].bias)
 
     def set_side(self, side: int) -> None:
         """Take pictures of another size from now on; the weights know of none."""
@@ -87,7 +95,8 @@ class Starter(nn.Module):
     def forward(self, image: Tensor, shift: Tensor | None = None) -> Tensor:
         """``shift`` (n, 2, 1, 1) moves the planes in training, so that position tells less; without it n is 1."""
         places = self.planes if shift is None else self.planes + shift
-        a = self.down1(torch.cat([(image - self.mean) / self.spread, places], 1))
+        seen = torch.cat([(image - self.mean) / self.spread, places], 1)
+        a = self.down1(seen)
         b = self.down2(a)
         c = self.down3(b)
         d = self.down4(c)
@@ -96,5 +105,8 @@ class Starter(nn.Module):
         d = self.up4(torch.cat([twice(e), d], 1))
         c = self.up3(torch.cat([twice(d), c], 1))
         b = self.up2(torch.cat([twice(c), b], 1))
-        a = self.up1(torch.cat([twice(b), a], 1))
-        return twice(a).reshape(-1, self.side, self.side)
+        features = self.up1[:2](torch.cat([twice(b), a], 1))
+        said = twice(self.up1[2](features))
+        if self.fine is not None:
+            said = said + self.fine(torch.cat([twice(features), said, seen], 1))
+        return said.reshape(-1, self.side, self.side)

@@ -27,7 +27,8 @@ class Recipe:
 
     ``rate`` the highest learning rate; ``shift`` the spread of the shifts of the planes (1 = half a picture);
     ``small_until`` the share of presentations at three quarters of the side; ``weights`` of the losses (losses.py);
-    ``scenes`` at most so many, 0 for all; ``begin`` with the mean weights of that checkpoint.
+    ``scenes`` at most so many, 0 for all; ``begin`` with the mean weights of that checkpoint; ``fine``: with a second
+    head at the full size.
     """
 
     presentations: int = 300_000
@@ -38,6 +39,7 @@ class Recipe:
     weights: Weights = WEIGHTS
     scenes: int = 0
     begin: Path | None = None
+    fine: bool = False
 
 
 def rate(recipe: Recipe, progress: float, step: int) -> float:
@@ -88,9 +90,10 @@ def train(scenes: Path, checkpoint: Path, recipe: Recipe, pause: Path | None = N
     torch.set_num_threads(1)  # beside other work two threads wait for each other: 3 to 10 pictures a second against 34
     pictures, truths = read_shards(scenes)
     shown = (pictures[: recipe.scenes or None], truths[: recipe.scenes or None])
-    net = Starter(SIDE)
+    net = Starter(SIDE, fine=recipe.fine)
     if recipe.begin is not None:
-        net.load_state_dict(torch.load(recipe.begin, weights_only=True)["mean"])
+        begun = torch.load(recipe.begin, weights_only=True)["mean"]
+        net.load_state_dict(begun, strict=not recipe.fine)  # a second head has nothing to begin with
     net = net.train().to(memory_format=torch.channels_last)
     optimiser = torch.optim.AdamW(net.parameters(), lr=recipe.rate, weight_decay=0.02, betas=(0.9, 0.98))
     mean, step = {name: value.clone() for name, value in net.state_dict().items()}, 0
