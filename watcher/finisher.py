@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ from watcher.journal import Journal
 from watcher.outbox import Output
 from watcher.rendering import Span, render, span_of
 from watcher.scratch import Scratch, used
+from watcher.shots import Decision, Shots
 
 log = logging.getLogger(__name__)
 
@@ -106,35 +108,49 @@ class Finisher(Crew[Raw]):
         self._course.ended(frame, Outcome.DONE)
 
     def _span(self, journal: Journal, folder: Folder, raw: Raw) -> Span | None:
-        """The frame's range; ``None`` where it was kept until its shot has settled, or a stop came before its turn."""
-        shots, frame, mode = self._course.shots, raw.frame, folder.settings.output.range
-        if shots is None or mode not in ("shot", "shot-live"):
+        """The frame's range; ``None`` where the frame was held or given back.
+
+        Held until its shot has settled; given back where a stop came before its turn, or only its shot is in trouble.
+        """
+        frame, mode = raw.frame, folder.settings.output.range
+        if self._course.shots is None or mode not in ("shot", "shot-live"):
             return span_of(raw, folder.settings.output)
-        pause_s = _RETRY_FIRST_S
         if not self._course.turns.finishing.wait(frame):
             self._give_back(journal, frame)
             return None
-        while True:
-            try:
-                with self._order:
-                    made = shots.decide(raw, mode, folder.outbox.folder)
-            except OSError as error:
-                trouble = "the state folder takes no raw map: {}. {}".format(*explain(error))
-                self._course.troubles.tell(_SHOTS_PLACE, trouble)
-            else:
-                self._course.troubles.tell(_SHOTS_PLACE, None)
-                break
-            if self.stopping.wait(pause_s):
-                self._course.turns.finishing.stay(frame)
-                self._give_back(journal, frame)
-                return None
-            pause_s = min(pause_s * 2, _RETRY_MOST_S)
+        made = self._decide(self._course.shots, folder, raw, mode)
+        if made is None:
+            self._give_back(journal, frame)
+            return None
         self._course.turns.finishing.leave(frame)
         if not made.kept:
             return Span(made.ends, made.mode, made.note)
         journal.hold(frame, {"code": "shot", "what": "its raw map is kept until its shot has settled"})
         self._course.ended(frame, Outcome.HELD)
         return None
+
+    def _decide(self, shots: Shots, folder: Folder, raw: Raw, mode: str) -> Decision | None:
+        """As soon as the disks let us; ``None``: a stop came first, or only this shot's file in the outbox is wrong."""
+        pause_s, place = _RETRY_FIRST_S, folder.outbox.folder
+        while True:
+            try:
+                with self._order:
+                    made = shots.decide(raw, mode, place)
+                if mode == "shot" and not made.kept:
+                    folder.outbox.prepare()  # it is there now, so no locked range in it was overlooked
+            except OSError as error:
+                trouble = "{}. {}".format(*explain(error))
+                if mode == "shot" and _lies_in(place, error) and may_be_one_place(error) and folder.outbox.usable():
+                    self._course.troubles.tell(str(raw.frame.source.path), f"its range cannot be found: {trouble}")
+                    return None
+                self._course.troubles.tell(_SHOTS_PLACE, f"ranges can be neither found nor kept: {trouble}")
+            else:
+                self._course.troubles.tell(_SHOTS_PLACE, None)
+                return made
+            if self.stopping.wait(pause_s):
+                self._course.turns.finishing.stay(raw.frame)
+                return None
+            pause_s = min(pause_s * 2, _RETRY_MOST_S)
 
     def _tell_shots(self, folder: Folder, frame: Frame) -> None:
         """The frame's map is durable, and the journal knows."""
@@ -181,3 +197,7 @@ class Finisher(Crew[Raw]):
     def _dispose(self, folder: Folder, frame: Frame) -> None:
         if not put_away(folder, frame.source, self._course.troubles):
             log.info("%s: changed while it was in work. It is done again", frame)
+
+
+def _lies_in(place: Path, error: OSError) -> bool:
+    return error.filename is not None and Path(os.fsdecode(error.filename)).is_relative_to(place)

@@ -12,6 +12,7 @@ from pathlib import Path
 from watcher.durable import make_folder
 
 _MAC: bool = sys.platform == "darwin"
+NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR)
 _MOUNTS = tuple(Path(name) for name in ("/Volumes", "/mnt", "/media", "/run/media"))
 
 
@@ -66,6 +67,20 @@ def _device_outside(folder: Path, device: int) -> int | None:
     return None
 
 
+def state_of(path: Path | str) -> os.stat_result | None:
+    """What lies there, a link not followed; ``None`` only where nothing has that name.
+
+    Raises ``OSError`` where the volume says anything else: what cannot be looked at is not absent. Whoever concludes
+    something from ``None`` asks the ``Anchor`` afterwards, for an empty mount point has no names either.
+    """
+    try:
+        return os.lstat(path)
+    except OSError as error:
+        if error.errno in NOTHING_THERE:
+            return None
+        raise
+
+
 def absent(folder: Path) -> Path | None:
     """The mount point that ``folder`` would need and that nothing is mounted on; ``None`` where all is well.
 
@@ -105,11 +120,7 @@ def same_volume(one: Path, other: Path) -> bool:
 
 def is_there(path: Path) -> bool:
     """Whether anything has that name, be it a link that leads nowhere. Raises ``OSError`` where that cannot be told."""
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
+    return state_of(path) is not None
 
 
 def free_bytes(folder: Path) -> int:

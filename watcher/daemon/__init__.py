@@ -118,6 +118,7 @@ class Daemon:
         limits = self.settings.limits
         polled = frozenset(folder.index for folder in self.folders if self._is_polled(folder))
         ring, shots = self._bell.ring, self.network.shots()
+        shots.anchors = {folder.settings.inbox: folder.inbox.anchor.check for folder in self.folders}
         course = Course(self.folders, self.state_dir / JOURNAL_FILE, self._ended, self._troubles, ring, shots)
         loaders, finishers = cores.pools(cores.usable(), accelerated=self.network.accelerated)
         pace = Pace.of(self.settings.watch, polled, once=self._once)

@@ -114,19 +114,23 @@ class OpenShots:
         if quiet or os.path.lexists(self._mark(index, folder_of(name))):
             return True
         shots = self._shots_of(index)
-        return shots is None or shots.has_settled(self._inbox(index), name)
+        try:
+            return shots is None or shots.has_settled(self._inbox(index), name)
+        except OSError:
+            return True  # settling it will say what stands in the way
 
     def _settle(self, shot: _Shot, journal: Journal) -> bool:
         index, name = shot
         shots, inbox = self._shots_of(index), self._inbox(index)
-        if shots is None or shots.has_settled(inbox, name):
+        if shots is None:
             return True
-        place = f"{inbox}: shot {name}"
+        place, gone = f"{inbox}: shot {name}", []
         try:
-            self._course.folders[index].inbox.anchor.check()
-            gone = shots.settle(inbox, name)
+            if not shots.has_settled(inbox, name):
+                self._course.folders[index].inbox.anchor.check()
+                gone = shots.settle(inbox, name)
         except OSError as error:
-            self._course.troubles.tell(place, "its range cannot be written down: {}. {}".format(*explain(error)))
+            self._course.troubles.tell(place, "its range cannot be found: {}. {}".format(*explain(error)))
             return False
         self._course.troubles.tell(place, None)
         for key in gone:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from watcher.frame import Source, Wholeness
 from watcher.inbox import open_source
 from watcher.intake.open_shots import KEPT
 from watcher.journal import Row
+from watcher.volume import state_of
 
 _ONCE_PATIENCE_S = 5.0
 
@@ -62,12 +64,14 @@ def remember_hold(entry: Entry, row: Row) -> None:
 
 
 def gone(folders: Sequence[Folder], inbox: Path, rel: str) -> bool:
-    """Whether a source has left its inbox; an inbox that is away says nothing."""
-    for folder in folders:
-        if folder.settings.inbox == inbox:
-            try:
-                folder.inbox.anchor.check()
-            except OSError:
-                return False
-            return not os.path.lexists(inbox / rel)
-    return not os.path.lexists(inbox / rel) and inbox.is_dir()
+    """Whether a source has left its inbox; an inbox that is away, or does not say, says nothing."""
+    folder = next((each for each in folders if each.settings.inbox == inbox), None)
+    try:
+        if state_of(inbox / rel) is not None:
+            return False
+        if folder is None:
+            return stat.S_ISDIR(os.stat(inbox).st_mode)
+        folder.inbox.anchor.check()  # after the look: it was there all the time, or is another now
+    except OSError:
+        return False
+    return True

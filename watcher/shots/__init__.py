@@ -14,7 +14,7 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from watcher.shots.keeping import ENDING, Kept, Note, note_of, packed, unpacked
 from watcher.shots.naming import file_name, folder_of, record_name, shot_of
 from watcher.shots.records import pair, told
 from watcher.shots.running import RunningRanges
+from watcher.volume import state_of
 
 __all__ = ["Decision", "Kept", "Shots", "folder_of", "record_name", "shot_of"]
 
@@ -58,6 +59,7 @@ class Shots:
         self._most_bytes = most_bytes
         self._bytes = 0
         self._running = RunningRanges(maker)
+        self.anchors: Mapping[Path, Callable[[], None]] = {}  # inbox → raises ``OSError`` where it is away now
 
     def prepare(self) -> None:
         """Look through what an earlier life left: count the kept maps, forget the oldest ranges beyond 2000."""
@@ -116,7 +118,14 @@ class Shots:
             size = path.stat().st_size
             path.unlink()
             self._bytes -= size
-        record = self._record(source.inbox, shot)
+        try:
+            self._write_beside(source.inbox, shot, outbox)
+        except OSError as error:
+            log.warning("the range of the shot %s cannot be written down: %s", shot, error)
+
+    def _write_beside(self, inbox: Path, shot: str, outbox: Path) -> None:
+        """Raises ``OSError``; a file that cannot be read may be locked, and is not replaced."""
+        record = self._record(inbox, shot)
         if record is None or record.ends is None:
             return
         beside = outbox / record_name(shot)
@@ -124,10 +133,7 @@ class Shots:
         if before is not None and (before.get("locked") is True or before.get("range") == list(record.ends)):
             return
         facts = {"shot": shot, "range": record.ends, "frames": len(record.frames), "made_by": self._maker}
-        try:
-            write_whole(beside, json.dumps({**facts, "locked": False}, indent=2).encode() + b"\n")
-        except OSError as error:
-            log.warning("the range of the shot %s cannot be written down: %s", shot, error)
+        write_whole(beside, json.dumps({**facts, "locked": False}, indent=2).encode() + b"\n")
 
     def finished_live(self, source: Source) -> None:
         """The map of a frame with a running range is durable: it will not be decided about again."""
@@ -145,39 +151,50 @@ class Shots:
     # -- intake ---------------------------------------------------------------------------------------------------
 
     def waits(self, source: Source) -> bool:
-        """Whether the raw map of this content is kept for a shot that has not settled."""
+        """Whether the raw map of this content is kept for a shot that has not settled; yes where the disk is silent."""
         shot = shot_of(source.rel)
-        return (
-            shot is not None
-            and self._file(source, shot).is_file()
-            and not (self._place(source.inbox, shot) / _RANGE_FILE).is_file()
-        )
+        if shot is None:
+            return False
+        try:
+            settled = state_of(self._place(source.inbox, shot) / _RANGE_FILE) is not None
+            return not settled and state_of(self._file(source, shot)) is not None
+        except OSError:
+            return True  # the end of its shot brings it into view again, whatever is found to be kept then
 
     def has_settled(self, inbox: Path, shot: str) -> bool:
+        """Raises ``OSError`` where that cannot be read."""
         return self._record(inbox, shot) is not None
 
     def settle(self, inbox: Path, shot: str) -> list[str]:
         """Write down the range of what is kept; returns the keys of sources that left the inbox meanwhile.
 
-        Raises ``OSError`` where it cannot be written.
+        Raises ``OSError`` where it cannot be written, or the inbox or a kept map cannot be looked at; whatever was
+        kept is still kept then.
         """
-        place, notes, gone = self._place(inbox, shot), [], []
-        for path, note in self._notes(place):
+        notes, gone, worthless = [], [], []
+        for path in self._kept_maps(inbox, shot):
+            note = note_of(path, self._maker)
             if note is not None and _is_there(inbox, note):
                 notes.append(note)
                 continue
             if note is not None:
                 gone.append(note.key)
+            worthless.append(path)
+        if gone:
+            self.anchors.get(inbox, lambda: None)()
+        if notes:
+            self._write_range(inbox, shot, notes)
+        for path in worthless:
             with contextlib.suppress(OSError):
                 path.unlink()
-        if not notes:
-            return gone
+        return gone
+
+    def _write_range(self, inbox: Path, shot: str, notes: list[Note]) -> None:
         ends = depth.of_shot([note.quantiles for note in notes])
         frames = {note.key: list(note.identity.content) for note in notes}
         record = {"shot": shot, "range": ends, "maker": self._maker, "frames": frames}
-        write_whole(place / _RANGE_FILE, json.dumps(record).encode())
+        write_whole(self._place(inbox, shot) / _RANGE_FILE, json.dumps(record).encode())
         log.info("shot %s has settled: %d frames%s", shot, len(notes), ", range {:g} to {:g}".format(*ends or (0, 0)))
-        return gone
 
     # -- files ----------------------------------------------------------------------------------------------------
 
@@ -188,10 +205,13 @@ class Shots:
         size, mtime_ns = source.identity.content
         return self._place(source.inbox, shot) / f"{file_name(source.key)}.{size}.{mtime_ns}{ENDING}"
 
-    def _notes(self, place: Path) -> Iterator[tuple[Path, Note | None]]:
-        paths = sorted(place.glob(f"*{ENDING}")) if place.is_dir() else []
-        for path in paths:
-            yield path, note_of(path, self._maker)
+    def _kept_maps(self, inbox: Path, shot: str) -> list[Path]:
+        """Raises ``OSError``: a folder that cannot be listed is not an empty one."""
+        place = self._place(inbox, shot)
+        try:
+            return [place / name for name in sorted(os.listdir(place)) if name.endswith(ENDING)]
+        except FileNotFoundError:
+            return []
 
     def _record(self, inbox: Path, shot: str) -> _Record | None:
         found = told(self._place(inbox, shot) / _RANGE_FILE)
@@ -218,8 +238,6 @@ class Shots:
 
 
 def _is_there(inbox: Path, note: Note) -> bool:
-    try:
-        state = os.lstat(inbox / note.rel)
-    except OSError:
-        return False
-    return (state.st_size, state.st_mtime_ns) == note.identity.content
+    """Raises ``OSError`` where the inbox does not say."""
+    state = state_of(inbox / note.rel)
+    return state is not None and (state.st_size, state.st_mtime_ns) == note.identity.content

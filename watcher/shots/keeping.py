@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from watcher.frame import Aside, Float32, Identity, Raw, Source
+from watcher.volume import NOTHING_THERE
 
 ENDING = ".npz"
+_DAMAGED = (None, errno.EINVAL, *NOTHING_THERE)  # by NumPy; a place before the file's beginning, named in it; gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,10 @@ def packed(raw: Raw, quantiles: Float32, maker: str) -> bytes:
 
 
 def note_of(path: Path, maker: str) -> Note | None:
-    """What a kept map is about; ``None`` where it is gone, damaged, or made by another network."""
+    """What a kept map is about; ``None`` where it is gone, damaged, or made by another network.
+
+    Raises ``OSError`` where its disk does not let it be read now: it may be as good as it was.
+    """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             note = _note(archive)
@@ -68,12 +74,17 @@ def note_of(path: Path, maker: str) -> Note | None:
                 return None
             size, mtime_ns = note["content"]
             return Note(note["rel"], note["key"], Identity(size, mtime_ns), archive["quantiles"].astype(np.float32))
-    except Exception:  # a damaged archive fails in many ways, and none of them is worth more than reading again
+    except Exception as error:  # a damaged archive fails in many ways, and none is worth more than reading again
+        if isinstance(error, OSError) and error.errno not in _DAMAGED:
+            raise
         return None
 
 
 def unpacked(path: Path, source: Source, maker: str) -> Kept | None:
-    """The kept map of ``source``; ``None`` as above, or where its content is another."""
+    """The kept map of ``source``; ``None`` as above, or where its content is another, or cannot be read now.
+
+    Then the picture is read again, which gives the same map.
+    """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             note = _note(archive)

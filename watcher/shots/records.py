@@ -1,4 +1,7 @@
-"""Small files of ours that say what was decided: each is JSON, whole, absent or damaged."""
+"""Small files of ours that say what was decided: each is JSON, whole, absent or damaged.
+
+One that cannot be read now is neither: what it says still holds, and must not be decided anew.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from typing import Any
 
 
 def told(path: Path) -> dict[str, Any] | None:
-    """What the file says; ``None`` where it is not there, or says nothing that we wrote."""
+    """What the file says; ``None`` where it is not there, or says nothing that we wrote. Raises ``OSError``."""
     try:
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
         return None
     return found if isinstance(found, dict) else None
 
