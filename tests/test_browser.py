@@ -191,7 +191,8 @@ INSERT INTO frames (inbox, key, rel, size, mtime_ns, state, attempts, attempt_at
 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
 SELECT :inbox, CAST('f' || i AS BLOB), CAST('shot/frame_' || i || '.jpg' AS BLOB), 1, 1,
        CASE WHEN i % 2 THEN 'failed' ELSE 'done' END, 1, i, i, :outbox, CAST('b' || i AS BLOB), CAST('b' || i AS BLOB),
-       '["/gone/' || i || '.png"]', '{"what": "it is broken", "what_to_do": "Save it again."}', 1, CAST('/gone/' || i || '.jpg' AS BLOB) FROM n
+       '["/gone/' || i || '.png"]', '{"what": "it is broken", "what_to_do": "Save it again."}', 1,
+       CAST('/gone/' || i || '.jpg' AS BLOB) FROM n
 """
 
 
