@@ -432,7 +432,7 @@ def test_noncommercial_weights_need_a_word(spec: Spec, server: Server, tmp_path:
     bound = replace(spec, licence="CC-BY-NC-4.0", commercial=False)
     with pytest.raises(UsageError, match=r"CC-BY-NC-4\.0") as caught:
         pull(bound, tmp_path)
-    assert "--accept-noncommercial" in caught.value.remedy
+    assert "--accept-non-commercial" in caught.value.remedy
     assert server.asked == []
     assert pull(bound, tmp_path, accept_noncommercial=True).is_file()
 

@@ -92,6 +92,18 @@ def test_nothing_else_where_nothing_else_is_allowed(mac: FakeCoreML, opened: Ope
     assert "model.provider" in caught.value.remedy
 
 
+def test_what_is_remembered_allows_nothing(mac: FakeCoreML, opened: Opens) -> None:
+    """A verdict for the CPU from when that was allowed does not hold where it no longer is."""
+    mac.faults = {"ALL": "wrong", "CPUAndGPU": "nan"}
+    with opened() as session:
+        assert session.report.provider == "cpu"
+    with pytest.raises(ConfigError, match="NaN"):
+        opened(allow_fallback=False)
+    mac.faults = {}
+    with opened(allow_fallback=False) as session:
+        assert session.report.provider == "coreml"
+
+
 def test_small_differences_are_no_fault(mac: FakeCoreML, opened: Opens) -> None:
     """Half precision differs a little; two in a thousand is within what is allowed."""
     mac.faults = {"ALL": "within"}

@@ -170,6 +170,28 @@ def test_closing_waits_for_what_is_under_way(session: SessionLike) -> None:
         np.testing.assert_allclose(run.result(), random_tensor()[0].mean(axis=0), rtol=1e-5)
 
 
+def test_closing_waits_for_whoever_told_of_the_end(tmp_path: Path) -> None:
+    """The end of the network waits for the runtime's threads with the interpreter in its hand: a thread that still has
+    to come back from our function must have come back before."""
+    session = open_session(network(tmp_path / "net.onnx"), Options(provider="cpu", threads=2, lanes=2))
+    inside, gate = threading.Event(), threading.Event()
+
+    def ended() -> None:
+        inside.set()
+        gate.wait()
+
+    run = session.begin(random_tensor(), ended)
+    assert inside.wait(30)
+    assert run.over
+    assert not run.left
+    opener = threading.Timer(0.2, gate.set)
+    opener.start()
+    session.close()  # without waiting it would never return
+    assert gate.is_set()
+    opener.join()
+    assert run.left
+
+
 def test_closed_is_closed(session: SessionLike) -> None:
     """A closed session may be closed again, and runs no more."""
     session.close()

@@ -43,7 +43,8 @@ class UnderWay:
     @property
     def held(self) -> bool:
         """Whether a native call has it in hand."""
-        return self.run is None or not self.run.over
+        run = self.run  # looked at by other threads
+        return run is None or not run.over
 
 
 class Engine:

@@ -75,7 +75,8 @@ class Fetcher:
 
     @property
     def stuck(self) -> bool:
-        return self._begun_s is not None and now_s() - self._begun_s > DEADLINE_S
+        begun_s = self._begun_s  # the fetcher's thread may set it back at any moment
+        return begun_s is not None and now_s() - begun_s > DEADLINE_S
 
     def look(self) -> None:
         """Say so when a read does not come back; asked by the main thread."""

@@ -62,7 +62,7 @@ def _check_licence(spec: Spec, accepted: bool) -> None:
     if not spec.commercial and not accepted:
         raise UsageError(
             f"{spec.name} is licensed {spec.licence}: not for commercial use",
-            "If that is right for you, say so: --accept-noncommercial.",
+            "If that is right for you, say so: --accept-non-commercial.",
         )
 
 

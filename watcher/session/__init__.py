@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from watcher.clock import now_s
+from watcher.clock import now_s, pause
 from watcher.errors import SessionError, WrongThread
 from watcher.frame import Float32
 from watcher.session import ladder, runtime
@@ -50,6 +50,8 @@ __all__ = [
 ]
 
 _open: weakref.WeakSet[Session] = weakref.WeakSet()
+_never_ended: list[Any] = []  # kept until the process ends: memory is lost, and nothing else
+_LEAVING_S = 10.0
 
 
 def open_count() -> int:
@@ -137,7 +139,7 @@ class Session:
         feed = {self._surface.input: tensor.astype(self._surface.dtype, copy=False)}
         if self.lanes == 1:
             return at_once(lambda: self._run_now(feed))
-        self._under_way = [run for run in self._under_way if not run.over]
+        self._under_way = [run for run in self._under_way if not run.left]
         run = side_by_side(self._inner, self._surface.output, feed, _one_map, ended)
         self._under_way.append(run)
         return run
@@ -165,6 +167,14 @@ class Session:
         self._check_owner("close")
         for run in self._under_way:
             run.wait()  # the runtime would pull the network away under them
+        # Its end waits for the runtime's threads without letting go of the interpreter, which the one that told of the
+        # last end may still be waiting for: neither would ever go on.
+        until_s = now_s() + _LEAVING_S
+        while not all(run.left for run in self._under_way):
+            if now_s() > until_s:
+                _never_ended.append(self._inner)
+                break
+            pause(0.001)
         self._under_way = []
         self._inner = None
         _open.discard(self)

@@ -122,6 +122,8 @@ class _Climb:
         verdict = self._memory.recall(self._key)
         if verdict is None:
             return None
+        if verdict.rung == _CPU and ladder and self._options.provider == "coreml" and not self._options.allow_fallback:
+            return None  # found while the CPU was allowed: all is tried again, and refused where nothing holds
         if verdict.rung == _CPU:
             return self._told(runtime.load_on(self._ort, self._path, self._options, (CPU, "")), verdict)
         rung = next((rung for rung in ladder if rung.name == verdict.rung), None)

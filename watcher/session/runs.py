@@ -9,6 +9,7 @@ and asks for their maps; in between they belong to the runtime.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,7 @@ class Run:
         ``feed`` is kept until then: 1.16 reads tensors where they are and holds on to none of them.
         """
         self._feed = feed
+        self._heard: weakref.ref[Any] | None = None
         self._ended = threading.Event()
         self._tell = ended
         self._made: Float32 | None = None
@@ -39,6 +41,11 @@ class Run:
     @property
     def over(self) -> bool:
         return self._ended.is_set()
+
+    @property
+    def left(self) -> bool:
+        """Whether the runtime's thread has come back from telling of the end. Before that its session must not go."""
+        return self.over and (self._heard is None or self._heard() is None)
 
     @property
     def took_s(self) -> float:
@@ -55,6 +62,10 @@ class Run:
             raise self._error
         assert self._made is not None
         return self._made
+
+    def heard_by(self, heard: Callable[..., None]) -> None:
+        """``heard`` is what the runtime calls, and lets go of when it has."""
+        self._heard = weakref.ref(heard)
 
     def end(self, make: Callable[[], Float32]) -> None:
         """It is over; ``make`` gives the map or raises. Once, from any thread."""
@@ -85,6 +96,7 @@ def side_by_side(
         # In a thread of the runtime, which knows nothing of ours: nothing here may log, or ask which thread it is.
         run.end(lambda: _map_or_fault(results, fault, one_map))
 
+    run.heard_by(heard)
     try:
         inner.run_async([output], feed, heard, None)
     except Exception as error:  # refused before it began

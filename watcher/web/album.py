@@ -6,6 +6,8 @@ compared with those of the quarantine.
 
 from __future__ import annotations
 
+import itertools
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -15,7 +17,9 @@ from typing import Any
 
 from watcher import comeback, config, imagefile
 from watcher.clock import stamp
+from watcher.durable import numbered
 from watcher.errors import FrameError, explain
+from watcher.frame import readable
 from watcher.journal import JOURNAL_FILE, Journal, Row
 from watcher.quarantine import Quarantine
 from watcher.web.door import Refused
@@ -24,6 +28,7 @@ MAPS_SHOWN = 12
 FAILURES_SHOWN = 50
 _THUMBNAIL_PX = 200
 _KEPT = 64
+_NAMES_TRIED = 20
 _FILE_MOST = 200_000_000
 
 
@@ -48,13 +53,18 @@ class Album:
             done, failed = journal.last_done(MAPS_SHOWN), journal.last_failures(FAILURES_SHOWN)
         return {
             "maps": [
-                {"id": row.id, "name": row.rel, "map": Path(maps[0]).name, "when": stamp(row.ended_at)}
+                {
+                    "id": row.id,
+                    "name": readable(row.rel),
+                    "map": readable(Path(maps[0]).name),
+                    "when": stamp(row.ended_at),
+                }
                 for row, maps in done
                 if maps
             ],
             "failures": [
                 {
-                    "name": row.rel,
+                    "name": readable(row.rel),
                     "what": str((row.reason or {}).get("what", "")),
                     "remedy": str((row.reason or {}).get("what_to_do", "")),
                     "when": stamp(row.ended_at),
@@ -81,19 +91,34 @@ class Album:
 
     def _where_pictures_are(self, row: Row) -> list[Path]:
         folders = [folder for folder in self._settings.folders if folder.inbox == row.inbox]
-        return [place / row.rel for folder in folders for place in (folder.processed, folder.inbox)]
+        places = [place / row.rel for folder in folders for place in (folder.processed, folder.inbox)]
+        return [path for place in places for path in _numbered(place) if _is_content(path, row)]
 
     def bring_back(self, name: str) -> str:
         """One failed picture goes back to its inbox; returns its name there. Raises ``Refused``."""
         for folder in self._settings.folders:
             room = Quarantine(folder.failed)
             for case in room.cases():
-                if case.rel == name and case.inbox == folder.inbox:
+                if readable(case.rel) == name and case.inbox == folder.inbox:
                     try:
                         return comeback.bring_back(self._state_dir, room, case).name
                     except OSError as error:
                         raise Refused(503, "not-now", *explain(error), after_s=5) from None
         raise Refused(404, "unknown", "no failed picture has this name", "The status page lists them.")
+
+
+def _numbered(place: Path) -> Iterator[Path]:
+    """Where a picture of that name may have been put away."""
+    return (place.with_name(name) for name in itertools.islice(numbered(place.name), _NAMES_TRIED))
+
+
+def _is_content(path: Path, row: Row) -> bool:
+    """Whether the picture there is the one that the map is of; some volumes keep times to two seconds only."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return False
+    return state.st_size == row.size and abs(state.st_mtime_ns - row.mtime_ns) <= 2 * 10**9
 
 
 def _small(paths: list[Path]) -> bytes:

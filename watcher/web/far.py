@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +36,7 @@ class FarDoor:
             try:
                 with contextlib.suppress(BrokenPipeError):  # it may refuse before it has read everything
                     wire.send(line, {"what": question.what, "facts": dict(question.facts)}, question.data)
-                while not select.select([line], [], [], wire.LOOK_S)[0]:
+                while not wire.has_something(line, wire.LOOK_S):
                     if not wanted():
                         raise Gone
                 head, data = wire.receive(line, _ANSWER_MOST)

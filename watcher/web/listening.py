@@ -114,6 +114,7 @@ def listen(app: Any, bounds: Bounds, patience: Patience = Patience()) -> Any:
         connection_limit=bounds.connections,
         channel_timeout=quiet_s,
         cleanup_interval=max(1, quiet_s // 4),
+        asyncore_use_poll=True,  # select() knows no descriptor beyond 1023
         asyncore_loop_timeout=max(1, quiet_s // 4),
         max_request_header_size=HEADER_BYTES,
         max_request_body_size=bounds.body_bytes,

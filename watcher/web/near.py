@@ -79,7 +79,13 @@ class SocketServer:
                 continue
             thread = threading.Thread(target=self._serve, args=(line,), name="api-line", daemon=True)
             self._lines.add(thread)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:  # no more threads: it passes
+                log.warning("the local socket: %s", error)
+                self._lines.discard(thread)
+                self._places.release()
+                line.close()
 
     def _serve(self, line: socket.socket) -> None:
         try:

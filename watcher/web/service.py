@@ -13,6 +13,7 @@ from typing import Any
 
 from watcher import config
 from watcher.clock import now_s
+from watcher.errors import in_words
 from watcher.web.app import make_app
 from watcher.web.desk import Desk, Entrance
 from watcher.web.listening import Bounds, listen
@@ -47,10 +48,10 @@ class Service:
             )
 
     def start(self) -> None:
-        """Raises ``OSError`` where the local socket cannot be made."""
-        self._socket.start()
+        """Raises ``OSError`` where the local socket cannot be made; whoever comes by the port is served without it."""
         self._thread.start()
         log.info("the local service is at %s", self._where)
+        self._socket.start()
 
     def stop(self, until_s: float) -> bool:
         """Whoever waits is answered 503; True when all its threads have ended by then."""
@@ -83,11 +84,14 @@ def open_service(
     tell: Callable[[str, str | None], None],
 ) -> Service | None:
     """The service, running; a port that is taken is told as a trouble, and the folders go on without."""
-    service = None
     try:
         service = Service(settings, entrance, about)
-        service.start()
     except OSError as error:
         where = f"{settings.api.host}:{settings.api.port}"
         tell("api", f"the local service cannot listen on {where}: {error.strerror or error}")
+        return None
+    try:
+        service.start()
+    except OSError as error:
+        tell("api", f"servers of your own cannot reach the daemon, its local socket cannot be made: {in_words(error)}")
     return service

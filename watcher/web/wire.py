@@ -79,10 +79,16 @@ def _exactly(source: socket.socket, size: int) -> bytearray:
     return found
 
 
+def has_something(peer: socket.socket, wait_s: float) -> bool:
+    """Whether there is something to receive, the end included; waits for it. Unlike select(), for any descriptor."""
+    poll = select.poll()
+    poll.register(peer, select.POLLIN)
+    return bool(poll.poll(wait_s * 1000))
+
+
 def hung_up(peer: socket.socket, wait_s: float = 0.0) -> bool:
     """Whether the other side has closed; data that it sent do not count."""
-    ready, _, _ = select.select([peer], [], [], wait_s)
-    if not ready:
+    if not has_something(peer, wait_s):
         return False
     try:
         return not peer.recv(1, socket.MSG_PEEK)
