@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +169,25 @@ def test_unreadable(tmp_path: Path) -> None:
     """A file that cannot be read is a configuration error with a remedy."""
     with pytest.raises(ConfigError, match="cannot be read"):
         config.load(tmp_path)
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.EIO, errno.EDEADLK, errno.ENOTCONN])
+def test_not_to_be_read_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """What a permission or a volume stands in the way of is no mistake: the agent is to be started again."""
+    path = tmp_path / "config.yaml"
+    path.write_text("state_dir: state\n")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(ConfigError, match="cannot be read") as caught:
+        config.load(path)
+    assert caught.value.exit_code == ExitCode.TRY_LATER
+    monkeypatch.undo()
+    with pytest.raises(ConfigError) as caught:
+        config.load(tmp_path)
+    assert caught.value.exit_code == ExitCode.USAGE
 
 
 def test_duplicate_key(tmp_path: Path) -> None:

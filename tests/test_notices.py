@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from conftest import PROJECT, Home, make_picture
 from fake_launchctl import UID, FakeLaunchctl
 from living import Life
@@ -22,6 +23,7 @@ from waiting import until
 from watcher import agent, config, notices
 from watcher.agent import asking, notifier, plist
 from watcher.agent.asking import Answer, Tools
+from watcher.cli import agents
 from watcher.daemon.heralding import QUIET_S, Herald, sentence
 from watcher.daemon.telling import Tally
 from watcher.doctor import service
@@ -142,11 +144,28 @@ def test_a_name_is_never_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(program(tmp_path, "osascript")), prepend=os.pathsep)
     settings = config.load(None)
     notices.leave(config.state_dir(settings) / notices.FOLDER, "depth-watcher", NASTY)
-    assert agent.show_notices(settings) == 1
+    assert agent.show_notices(config.state_dir(settings)) == 1
     (words,) = said(tmp_path)
     assert words == [*notifier._SCRIPT, "depth-watcher", NASTY]
     assert not any(NASTY in script for script in notifier._SCRIPT)
-    assert agent.show_notices(settings) == 0
+    assert agent.show_notices(config.state_dir(settings)) == 0
+
+
+def test_notices_are_taken_beside_a_mistake_in_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Home
+) -> None:
+    """What is not taken would start the helper again and again, for as long as the mistake stands."""
+    monkeypatch.setattr(agent, "_MAC", True)
+    monkeypatch.setenv("PATH", str(program(tmp_path, "osascript")), prepend=os.pathsep)
+    file = tmp_path / "c.yaml"
+    file.write_text("state_dir: state\nwatch: {settle_s: soon}\n")
+    spool = tmp_path / "state" / notices.FOLDER
+    notices.leave(spool, "depth-watcher", "12 maps")
+    with pytest.raises(typer.Exit) as left:
+        agents.notify(file)
+    assert left.value.exit_code == 0
+    assert len(said(tmp_path)) == 1
+    assert notices.take(spool) == []
 
 
 @pytest.mark.parametrize("text", ["-e", "--help", "-", ""])

@@ -101,9 +101,9 @@ def helper_drift(settings: config.Settings, config_file: Path | None) -> list[st
     return [file.name for file, text in helper.texts(fill).items() if not plist.same(file, text)]
 
 
-def show_notices(settings: config.Settings) -> int:
+def show_notices(state_dir: Path) -> int:
     """Show what the daemon has left to be told; returns how much was shown. Raises ``Unavailable``."""
-    found = notices.take(config.state_dir(settings) / notices.FOLDER)
+    found = notices.take(state_dir / notices.FOLDER)
     return notifier.show(found, program("osascript" if _MAC else "notify-send"), mac=_MAC) if found else 0
 
 

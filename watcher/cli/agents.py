@@ -139,8 +139,14 @@ def _settings(given: Path | None) -> config.Settings:
 def notify(config: ConfigOption = None) -> int:
     """Show what the daemon has left to be told, and remove it. The system starts this by itself: notify: true."""
     from watcher import agent
+    from watcher import config as room
 
-    agent.show_notices(_settings(config))
+    try:
+        state_dir = room.state_dir(_settings(config))
+    except ConfigError:
+        # The daemon goes on with the settings that it began with. What is not taken would be told again and again.
+        state_dir = room.glimpse_of_state_dir(config) or room.state_dir(room.Settings())
+    agent.show_notices(state_dir)
     return ExitCode.DONE
 
 

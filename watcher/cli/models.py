@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -70,10 +71,15 @@ def pull(
     """Fetch a model, checked by size and hash. What broke off goes on where it ended."""
     from watcher import catalog
     from watcher import config as room
+    from watcher.durable import make_folder
 
     settings = room.load(room.find(config))
     spec = catalog.by_name(name)
     typer.echo(f"{spec.name}: {spec.licence}", err=True)
+    if not spec.embedded:
+        # Whoever comes first makes the state folder, and nobody else may write there.
+        with contextlib.suppress(OSError):
+            make_folder(room.state_dir(settings), 0o700)
     with _transfer(spec.name) as progress:
         path = catalog.pull(
             spec,

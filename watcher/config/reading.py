@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from watcher.errors import ConfigError, explain
+from watcher.errors import ConfigError, ExitCode, explain
 
 KeyPath = tuple[str | int, ...]
 
@@ -88,6 +88,12 @@ class Document:
         self.problems.append(Problem(line, path, text))
 
 
+class ConfigAway(ConfigError):
+    """The settings cannot be read now, and may well be later: a permission, a volume, a file in iCloud."""
+
+    exit_code = ExitCode.TRY_LATER
+
+
 def read(path: Path) -> Document:
     """The document in a file. What is wrong with its syntax lands in ``problems``, not in an exception.
 
@@ -98,7 +104,9 @@ def read(path: Path) -> Document:
             content = stream.read(_MAX_BYTES + 1)
     except OSError as error:
         what, remedy = explain(error)
-        raise ConfigError(f"The configuration cannot be read: {what}", remedy) from error
+        lasting = isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError))
+        kind = ConfigError if lasting else ConfigAway
+        raise kind(f"The configuration cannot be read: {what}", remedy) from error
     if len(content) > _MAX_BYTES:
         raise ConfigError(f"{path} is too large for a configuration file", "Name a YAML file with --config.")
     return parse(content)
