@@ -109,6 +109,17 @@ def test_guarded_folders_are_warned_of(launchctl: Launchctl, home: Home, tmp_pat
     assert "Full Disk Access" in said
 
 
+def test_guarded_settings_are_warned_of(launchctl: Launchctl, home: Home, tmp_path: Path) -> None:
+    """An agent that may not read its settings would never start."""
+    life = Life(home, tmp_path)
+    file = home.path / "Documents" / "config.yaml"
+    file.parent.mkdir()
+    file.write_text(life.file.read_text())
+    said = say("install", "--config", str(file))
+    assert "config.yaml lies in" in said
+    assert "which macOS guards" in said
+
+
 def test_no_sudo(launchctl: Launchctl, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root is refused before anything is asked of launchd."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)

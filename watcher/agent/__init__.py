@@ -135,9 +135,9 @@ def logs_of(settings: config.Settings) -> tuple[Path, Path | None]:
     return config.log_file(settings), logs_folder() / "agent.err.log" if _MAC else None
 
 
-def guarded_folders(settings: config.Settings) -> list[tuple[Path, str]]:
-    """The folders of the settings that macOS guards, each with the name of the guarded place."""
-    paths = [path for f in settings.folders for path in (f.inbox, f.outbox, f.processed, f.failed)]
+def guarded_folders(settings: config.Settings, *more: Path) -> list[tuple[Path, str]]:
+    """What of the settings' folders, and of ``more``, macOS guards, each with the name of the guarded place."""
+    paths = [*more] + [path for f in settings.folders for path in (f.inbox, f.outbox, f.processed, f.failed)]
     return [(path, name) for path in dict.fromkeys(paths) if (name := protected.guarded(path))]
 
 

@@ -46,7 +46,7 @@ def install(
         return ExitCode.DONE
     if file is None:
         _write_default(room.user_file())
-    _warn(agent.guarded_folders(settings), agent.python_warning())
+    _warn(agent.guarded_folders(settings, fill.config), agent.python_warning())
     try:
         pid = agent.Agent(room.state_dir(settings)).install(fill)
     except WatcherError:
