@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -12,15 +13,17 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+import rooms
 from conftest import Home, make_picture
 from living import Life
-from serving import ask, served
+from serving import ask, free_port, served
 from waiting import until
 
 from watcher.clock import now_s
 from watcher.web import near, wire
 from watcher.web.door import Refused
 from watcher.web.near import SocketServer
+from watcher.web.service import Service
 
 
 @pytest.fixture
@@ -83,8 +86,26 @@ def test_no_more_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             line.settimeout(20)
             line.connect(str(wire.place(tmp_path)))
             if answered:
-                wire.send(line, {"what": "x"}, b"")
+                with contextlib.suppress(BrokenPipeError):  # it may refuse before it has read everything
+                    wire.send(line, {"what": "x"}, b"")
                 assert wire.receive(line, 10_000)[0]["refused"]["status"] == 404
             else:
                 assert line.recv(1) == b""
     assert server.stop(now_s() + 20)
+
+
+def test_a_stop_while_the_trigger_is_pulled(tmp_path: Path) -> None:
+    """The loop may end between the word to end and the pull that goes with it; the pull still meets an open pipe."""
+    (tmp_path / "state").mkdir(mode=0o700)
+    chosen = rooms.settings(tmp_path, api={"enabled": True, "port": free_port()})
+    service = Service(chosen, None, dict)  # type: ignore[arg-type]
+    service.start()
+    trigger, pull = service._server.trigger, service._server.trigger._physical_pull
+
+    def late() -> None:
+        pull()
+        service._thread.join(20)
+        pull()
+
+    trigger._physical_pull = late
+    assert service.stop(now_s() + 20)

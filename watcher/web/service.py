@@ -40,6 +40,7 @@ class Service:
         host = "127.0.0.1" if api.host == "localhost" else api.host
         bounds = Bounds(host, api.port, threads, threads + _CONNECTIONS_MORE, most + _FORM_BYTES)
         self._server: Any = listen(make_app(api, self._desk, token, closed=self._desk.closed), bounds)
+        self._left: dict[int, Any] = {}  # what is open when the loop ends
         self._thread = threading.Thread(target=self._run, name="api", daemon=True)
         self._where = f"http://{api.host}:{api.port}/" if ":" not in api.host else f"http://[{api.host}]:{api.port}/"
         if api.expose:
@@ -61,14 +62,20 @@ class Service:
             self._server.close()
             return ended
         self._server.task_dispatcher.shutdown(timeout=max(0.1, until_s - now_s() - 0.5))
-        self._server.trigger.pull_trigger(self._close)
+        self._server.trigger.pull_trigger(self._leave)
         self._thread.join(max(0.0, until_s - now_s()))
-        return ended and not self._thread.is_alive()
-
-    def _close(self) -> None:
+        if self._thread.is_alive():
+            return False
         from waitress import wasyncore
 
-        wasyncore.close_all(self._server._map, ignore_all=True)
+        for left in (self._left, self._server._map):
+            wasyncore.close_all(left, ignore_all=True)
+        return ended
+
+    def _leave(self) -> None:
+        """End the loop, in its own thread. Nothing is closed yet: the trigger may just be pulled once more."""
+        self._left.update(self._server._map)
+        self._server._map.clear()
 
     def _run(self) -> None:
         try:
