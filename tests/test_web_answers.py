@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -106,7 +107,11 @@ print(json.dumps([code, [name for name in ("flask", "waitress", "werkzeug", "soc
 
 def named_sockets(pid: int) -> list[str]:
     """The lines of the system's tables for those sockets of a process that have an address; a pair has none."""
-    held = {os.readlink(place)[8:-1] for place in Path(f"/proc/{pid}/fd").iterdir() if ":[" in os.readlink(place)}
+    held = set()
+    for place in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+            named = os.readlink(place)
+            held |= {named[8:-1]} if ":[" in named else set()
     found = []
     for table in ("tcp", "tcp6", "udp", "udp6", "unix"):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
