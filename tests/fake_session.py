@@ -45,8 +45,11 @@ class FakeSession:
             return at_once(lambda: self._made(tensor))
         run = Run(ended)
         self._begun.append(run)
-        threading.Thread(target=run.end, args=(lambda: self._made(tensor),), name="lane", daemon=True).start()
+        threading.Thread(target=self._in_a_lane, args=(run, tensor), name="lane", daemon=True).start()
         return run
+
+    def _in_a_lane(self, run: Run, tensor: Float32) -> None:
+        run.end(at_once(lambda: self._made(tensor)).result)
 
     def run(self, tensor: Float32) -> Float32:
         return self.begin(tensor).result()

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from fake_session import FakeSession
 from networks import OPEN, network
+from waiting import until
 
+from watcher import session as sessions
 from watcher.errors import SessionError, WrongThread
 from watcher.session import Options, SessionLike, Shape, open_session
 
@@ -190,6 +192,29 @@ def test_closing_waits_for_whoever_told_of_the_end(tmp_path: Path) -> None:
     assert gate.is_set()
     opener.join()
     assert run.left
+
+
+@pytest.mark.parametrize("fault", ["the runtime's", "no map"])
+def test_closing_after_a_run_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """An error that is still known does not keep the runtime's thread, or what it was told with, in the session."""
+    session = open_session(network(tmp_path / "net.onnx"), Options(provider="cpu", threads=2, lanes=2))
+    if fault == "no map":
+        monkeypatch.setattr(sessions, "_one_map", refuse_map)
+        run = session.begin(random_tensor())
+    else:
+        monkeypatch.setattr(session, "_check_tensor", lambda _: None)
+        run = session.begin(random_tensor()[:, :, :8])  # the network wants it larger
+    with pytest.raises(SessionError) as kept:
+        run.result()
+    monkeypatch.setattr(sessions, "_LEAVING_S", -1.0)  # no time to wait in
+    until(lambda: run.left)
+    session.close()
+    assert sessions._never_ended == []
+    assert kept.value is not None
+
+
+def refuse_map(_result: object) -> None:
+    raise SessionError("the network returned two maps")
 
 
 def test_closed_is_closed(session: SessionLike) -> None:

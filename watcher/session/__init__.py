@@ -23,7 +23,7 @@ from watcher.session import ladder, runtime
 from watcher.session.graph import Graph, Shape, Surface, Value
 from watcher.session.ladder import condemn, forgive
 from watcher.session.provider import COREML, CoreMLOptions, Options, Report
-from watcher.session.runs import LANES, Run, at_once, side_by_side
+from watcher.session.runs import LANES, Run, at_once, raising, side_by_side
 from watcher.session.runtime import probe
 from watcher.session.trial import Trial, golden
 
@@ -135,7 +135,7 @@ class Session:
                 raise SessionError("the session is closed")
             self._check_tensor(tensor)
         except SessionError as error:
-            return at_once(_raising(error))
+            return at_once(raising(error))
         feed = {self._surface.input: tensor.astype(self._surface.dtype, copy=False)}
         if self.lanes == 1:
             return at_once(lambda: self._run_now(feed))
@@ -204,13 +204,6 @@ class Session:
                 f"the tensor is {tensor.shape} {tensor.dtype}, the network takes {wanted} float32"
                 + ("" if shape.fixed else " or larger")
             )
-
-
-def _raising(error: SessionError) -> Callable[[], Float32]:
-    def make() -> Float32:
-        raise error
-
-    return make
 
 
 def _one_map(result: Any) -> Float32:

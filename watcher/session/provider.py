@@ -39,7 +39,7 @@ class CoreMLOptions:
 class Options:
     """How a session is opened.
 
-    ``threads`` for the CPU provider, 0: the runtime decides. ``lanes``: so many runs of the CPU provider may be under
+    ``threads`` for the CPU provider, 0: one a core. ``lanes``: so many runs of the CPU provider may be under
     way at once, where it has as many threads. ``input_px`` (height, width) for graphs that leave it open.
     ``allow_fallback`` False: anything but ``provider`` is refused. ``trials_dir``: where verdicts and crash marks are
     kept; ``None``: nothing is tried or timed, CoreML is believed. ``anew``: what is remembered does not count.

@@ -33,8 +33,7 @@ class Run:
         self._heard: weakref.ref[Any] | None = None
         self._ended = threading.Event()
         self._tell = ended
-        self._made: Float32 | None = None
-        self._error: Exception | None = None
+        self._make: Callable[[], Float32] | None = None
         self._began_s = now_s()
         self._ended_s = 0.0
 
@@ -58,21 +57,19 @@ class Run:
     def result(self) -> Float32:
         """The map (h, w) float32. Raises whatever the run ended by, ``SessionError`` for a refusal of the runtime."""
         self.wait()
-        if self._error is not None:
-            raise self._error
-        assert self._made is not None
-        return self._made
+        assert self._make is not None
+        return self._make()
 
     def heard_by(self, heard: Callable[..., None]) -> None:
         """``heard`` is what the runtime calls, and lets go of when it has."""
         self._heard = weakref.ref(heard)
 
     def end(self, make: Callable[[], Float32]) -> None:
-        """It is over; ``make`` gives the map or raises. Once, from any thread."""
-        try:
-            self._made = make()
-        except Exception as error:
-            self._error = error
+        """It is over; ``make`` gives the map or raises, in the thread that asks for it. Once, from any thread.
+
+        Nothing is raised here: an error would keep hold, by its traceback, of what the runtime is to let go of.
+        """
+        self._make = make
         self._ended_s = now_s()
         self._feed = None
         self._ended.set()
@@ -80,10 +77,22 @@ class Run:
 
 
 def at_once(make: Callable[[], Float32]) -> Run:
-    """A run that is over when it is begun: of a session that has one lane."""
+    """A run that is over when it is begun: of a session that has one lane, or one that was refused."""
     run = Run()
-    run.end(make)
+    try:
+        made = make()
+    except Exception as error:
+        run.end(raising(error))
+    else:
+        run.end(lambda: made)
     return run
+
+
+def raising(error: Exception) -> Callable[[], Float32]:
+    def make() -> Float32:
+        raise error
+
+    return make
 
 
 def side_by_side(
@@ -100,8 +109,7 @@ def side_by_side(
     try:
         inner.run_async([output], feed, heard, None)
     except Exception as error:  # refused before it began
-        text = str(error)
-        run.end(lambda: _map_or_fault(None, text, one_map))
+        run.end(raising(SessionError(f"the network failed to run: {runtime.first_line(error)}")))
     return run
 
 
