@@ -51,7 +51,8 @@ def move_aside(source: Path, folder: Path, name: str, content: tuple[int, int] |
                 raise
             return _copy_over(source, folder, name, content)
         if content is not None and _content(os.lstat(target)) != content:
-            _put_back(target, source)
+            # Somebody dropped it between the last look and the rename: back to where it was, or beside what is there.
+            move_aside(target, source.parent, source.name)
             raise Replaced(str(source))
         sync_folder(folder)
         sync_folder(source.parent)
@@ -61,17 +62,6 @@ def move_aside(source: Path, folder: Path, name: str, content: tuple[int, int] |
 
 def _content(state: os.stat_result) -> tuple[int, int]:
     return state.st_size, state.st_mtime_ns
-
-
-def _put_back(target: Path, source: Path) -> None:
-    """What somebody dropped between the last look and the rename, to where it was dropped, or beside what is there."""
-    for candidate in numbered(source.name):
-        try:
-            rename_new(target, source.with_name(candidate))
-        except FileExistsError:
-            continue
-        sync_folder(source.parent)
-        return
 
 
 def _copy_over(source: Path, folder: Path, name: str, content: tuple[int, int] | None) -> Path:
