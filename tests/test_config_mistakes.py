@@ -180,6 +180,9 @@ def test_not_to_be_read_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num
     def refuse(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number), str(path))
 
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", refuse)
+        assert config.find(path) == path  # not called absent, which would be for good
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(ConfigError, match="cannot be read") as caught:
         config.load(path)

@@ -349,7 +349,7 @@ def test_the_description_is_true(life: Life) -> None:
     assert done.returncode == 0, done.stdout[-4000:]
 
 
-# --- names, pictures and the limits of the system ----------------------------------------------------------------------
+# --- names, pictures and the limits of the system ---------------------------------------------------------------------
 
 
 def test_the_picture_is_the_one_that_the_map_is_of(life: Life) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,10 +40,16 @@ def _named(path: Path, by: str) -> Path:
         path = expand(str(path).replace("$", "$$"), Path.cwd())
     except ValueError as error:
         raise ConfigError(f"{by} names {path}: {error}", "Give the path of a YAML file.") from None
-    if path.is_dir():
+    try:
+        folder = stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError(
+            f"{by} names a file that is not there: {path}", "`depth-watcher config init` writes one."
+        ) from None
+    except OSError:
+        return path  # whoever reads it says what stands in the way, and that it may be gone later
+    if folder:
         raise ConfigError(f"{by} names a folder: {path}", f"Name the file in it, for example {path / 'config.yaml'}")
-    if not path.exists():
-        raise ConfigError(f"{by} names a file that is not there: {path}", "`depth-watcher config init` writes one.")
     return path
 
 
