@@ -71,13 +71,21 @@ def test_a_taker_that_waits_for_something_else_too() -> None:
     other.set()
     assert queue.take(unless=other.is_set) == 1
     other.clear()
-    thread = threading.Thread(target=lambda: taken.append(queue.take(unless=other.is_set)))
-    thread.start()
+
+    def take() -> threading.Thread:
+        thread = threading.Thread(target=lambda: taken.append(queue.take(unless=other.is_set)))
+        thread.start()
+        return thread
+
+    waiting = take()
     queue.nudge()  # nothing has come
-    assert taken == []
+    queue.give(2)
+    waiting.join()
+    assert taken == [2]
+    waiting = take()
     other.set()
     queue.nudge()
-    thread.join()
-    assert taken == [None]
-    queue.give(2)
-    assert queue.take(unless=other.is_set) == 2
+    waiting.join()
+    assert taken == [2, None]
+    queue.give(3)
+    assert queue.take(unless=other.is_set) == 3
