@@ -183,17 +183,21 @@ def failed(life: Life, name: str = "a.jpg") -> Frame:
     return frame
 
 
+@pytest.mark.parametrize("coarse", [False, True])
 @pytest.mark.parametrize("explained", [False, True])
 @pytest.mark.parametrize("name", ["a.jpg", "a", "x" * 251 + ".jpg"])
-def test_a_kill_on_the_way_to_quarantine(life: Life, name: str, explained: bool) -> None:
+def test_a_kill_on_the_way_to_quarantine(life: Life, name: str, explained: bool, coarse: bool) -> None:
     """The source has been moved, and its reason is written or not: afterwards it is, and the journal knows the place.
 
-    So that whoever takes it out of quarantine is not told of it any more.
+    So that whoever takes it out of quarantine is not told of it any more; on a volume of coarse times, too.
     """
     frame = failed(life, name)
     (life.place / "failed").mkdir()
     (life.place / "failed" / name).write_bytes(b"an older case")
     place = durable.move_aside(frame.source.path, life.place / "failed", name)
+    if coarse:
+        seconds = place.stat().st_mtime_ns // (2 * 10**9) * 2 * 10**9
+        os.utime(place, ns=(seconds, seconds))
     if explained:
         life.folder.quarantine.explain(place, name, life.folder.settings.inbox, {"code": "corrupt"})
     life.recover()

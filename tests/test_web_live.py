@@ -32,7 +32,7 @@ from watcher.clock import now_s
 from watcher.web import near, wire
 from watcher.web.door import Refused
 from watcher.web.near import SocketServer
-from watcher.web.service import Service
+from watcher.web.service import Service, open_service
 
 JPEG = "image/jpeg"
 
@@ -411,6 +411,24 @@ def test_no_more_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             else:
                 assert line.recv(1) == b""
     assert server.stop(now_s() + 20)
+
+
+def test_a_local_socket_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told as what it is, and whoever comes by the port is served all the same."""
+
+    def refuse(_: SocketServer) -> None:
+        raise PermissionError(13, "no", str(tmp_path))
+
+    monkeypatch.setattr(SocketServer, "start", refuse)
+    (tmp_path / "state").mkdir(mode=0o700)
+    port, told = free_port(), list[str | None]()
+    chosen = rooms.settings(tmp_path, api={"enabled": True, "port": port})
+    service = open_service(chosen, None, dict, lambda _, trouble: told.append(trouble))  # type: ignore[arg-type]
+    assert service is not None
+    assert len(told) == 1
+    assert "local socket" in str(told[0])
+    assert ask(port, "GET", "/api/openapi.json")[0] == 200
+    assert service.stop(now_s() + 20)
 
 
 def test_a_stop_while_the_trigger_is_pulled(tmp_path: Path) -> None:

@@ -187,10 +187,8 @@ class Folder:
                 raise
             return
         for name in itertools.islice(numbered(os.path.basename(row.rel)), _NAMES_TRIED):
-            if name in names:
-                state = os.lstat(place / name)
-                if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns):
-                    yield place / name
+            if name in names and row.put_away_as(os.lstat(place / name)):
+                yield place / name
 
 
 def reason_of(error: BaseException, attempts: int) -> dict[str, Any]:

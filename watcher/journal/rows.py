@@ -48,6 +48,9 @@ VERSION = 1
 HISTORY_ROWS = 50_000
 
 
+_COARSE_NS = 2 * 10**9  # FAT
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """What the journal knows of one source."""
@@ -71,6 +74,10 @@ class Row:
 
     def same_content(self, identity: Identity) -> bool:
         return (self.size, self.mtime_ns) == identity.content
+
+    def put_away_as(self, state: os.stat_result) -> bool:
+        """Whether a file may be this content, moved elsewhere: some volumes keep times to two seconds only."""
+        return state.st_size == self.size and abs(state.st_mtime_ns - self.mtime_ns) <= _COARSE_NS
 
 
 @dataclass(frozen=True, slots=True)

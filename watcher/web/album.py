@@ -92,7 +92,7 @@ class Album:
     def _where_pictures_are(self, row: Row) -> list[Path]:
         folders = [folder for folder in self._settings.folders if folder.inbox == row.inbox]
         places = [place / row.rel for folder in folders for place in (folder.processed, folder.inbox)]
-        return [path for place in places for path in _numbered(place) if _is_content(path, row)]
+        return [path for place in places for path in _numbered(place) if _is_of(path, row)]
 
     def bring_back(self, name: str) -> str:
         """One failed picture goes back to its inbox; returns its name there. Raises ``Refused``."""
@@ -112,13 +112,11 @@ def _numbered(place: Path) -> Iterator[Path]:
     return (place.with_name(name) for name in itertools.islice(numbered(place.name), _NAMES_TRIED))
 
 
-def _is_content(path: Path, row: Row) -> bool:
-    """Whether the picture there is the one that the map is of; some volumes keep times to two seconds only."""
+def _is_of(path: Path, row: Row) -> bool:
     try:
-        state = os.stat(path)
+        return row.put_away_as(os.stat(path))
     except OSError:
         return False
-    return state.st_size == row.size and abs(state.st_mtime_ns - row.mtime_ns) <= 2 * 10**9
 
 
 def _small(paths: list[Path]) -> bytes:
