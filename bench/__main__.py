@@ -47,6 +47,7 @@ def main() -> int:
         plots.draw_all(PAGE)
         took_min = (time.perf_counter() - began) / 60
         table.put(PAGE, "table", table.rendered(found, took_min))
+        table.put(PAGE, "runs", table.runs(PAGE, found))
         print(f"\nwritten: {PAGE.relative_to(place.PROJECT)}, after {took_min:.0f} minutes")
     return 0
 

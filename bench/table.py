@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.rows import Found
 
+RUNS_KEPT = 3
 BEGIN, END = "<!-- {} begin: written by `{}` -->", "<!-- {} end -->"
 _LIBRARIES = ("onnxruntime", "opencv-python-headless", "opencv-python", "numpy", "pillow", "isal", "watchdog")
 
@@ -37,13 +38,37 @@ def rendered(found: list[Found], took_min: float) -> str:
         values = (
             f"`{row.name}`",
             row.what,
-            f"{row.goal} {row.unit}" if row.goal != "–" else "–",
+            _goal(one),
             f"{number(one.middle)} {row.unit}",
             spread(one),
             one.mark,
         )
         lines.append(f"| {' | '.join(values)} |")
     return "\n".join([*lines, "", f"{machine()} All of it took {took_min:.0f} minutes.", ""])
+
+
+def runs(page: Path, found: list[Found]) -> str:
+    """The medians of the newest runs side by side, this one last; those before are taken from the page itself."""
+    before = _between(page, "runs")
+    moments, medians = before[0][2:] if before else [], {cells[0]: cells[2:] for cells in before[2:]}
+    moments = [*moments, f"{datetime.now(UTC):%Y-%m-%d %H:%M}"]
+    lines = [["row", "goal", *moments[-RUNS_KEPT:]], ["---"] * (2 + len(moments[-RUNS_KEPT:]))]
+    for one in found:
+        name, median = f"`{one.row.name}`", f"{number(one.middle)} {one.row.unit}"
+        kept = medians.get(name, ["–"] * (len(moments) - 1))
+        lines.append([name, _goal(one), *[*kept, f"**{median}**" if "short" in one.mark else median][-RUNS_KEPT:]])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _between(page: Path, name: str, by: str = "make bench") -> list[list[str]]:
+    """The cells of the table between the two marks of ``name``."""
+    begin, end = BEGIN.format(name, by), END.format(name)
+    text = page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+
+
+def _goal(found: Found) -> str:
+    return f"{found.row.goal} {found.row.unit}" if found.row.goal != "–" else "–"
 
 
 def machine() -> str:

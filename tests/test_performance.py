@@ -112,7 +112,21 @@ def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
     assert "old" not in text
 
 
-@pytest.mark.parametrize("name", ["table", "stages", "pixels", "frames", "folder", "difference"])
+def test_the_newest_runs_stand_side_by_side(tmp_path: Path) -> None:
+    """A run joins the two before it on the page; the oldest goes, what is short is marked, a new row has no past."""
+    page = tmp_path / "performance.md"
+    page.write_text(f"{table.BEGIN.format('runs', 'make bench')}\n{table.END.format('runs')}\n")
+    goals = {row.name: row for row in ROWS}
+    for latency in (41.0, 12.0, 31.0, 14.0):
+        found = [Found(goals["drop"], [latency])] + [Found(goals["peak"], [346.0])] * (latency == 14.0)
+        table.put(page, "runs", table.runs(page, found))
+    lines = page.read_text().splitlines()
+    assert "| `drop` | ≤ 30 ms | 12.0 ms | **31.0 ms** | 14.0 ms |" in lines
+    assert "| `peak` | ≤ 600 MiB | – | – | 346 MiB |" in lines
+    assert len({line.count("|") for line in lines if line.startswith("|")}) == 1
+
+
+@pytest.mark.parametrize("name", ["table", "runs", "stages", "pixels", "frames", "folder", "difference"])
 def test_the_page_has_places_for_what_is_measured(name: str) -> None:
     """docs/performance.md holds the marks that the benchmark writes between."""
     text = (PROJECT / "docs" / "performance.md").read_text(encoding="utf-8")
