@@ -97,7 +97,8 @@ def main() -> None:
     head = "thread | function, and what it calls | ms a frame"
     text = f"The published procedure (the baseline `loop`):\n\n{pages.rows(head, told(before, FRAMES))}\n\n"
     text += f"The path of a frame:\n\n{pages.rows(head, told(after, FRAMES))}\n\n"
-    text += f"1080p JPEG, trivial network, {FRAMES} frames, {LOOKS_A_SECOND} looks a second by py-spy; only threads that run."
+    text += f"1080p JPEG, trivial network, {FRAMES} frames, {LOOKS_A_SECOND} looks a second by py-spy; "
+    text += "what waits for a processor counts as running."
     print(text)
     pages.put(pages.DOCS / "performance.md", "profile", text)
 
