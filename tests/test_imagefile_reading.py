@@ -16,6 +16,8 @@ from PIL import Image, ImageCms, PngImagePlugin
 
 from watcher import imagefile
 from watcher.errors import FrameError
+from watcher.imagefile import jpeg
+from watcher.imagefile.picture import Limits
 
 MOST = 400_000_000
 Array = np.ndarray[Any, Any]
@@ -104,6 +106,16 @@ def test_reduced_pictures_keep_enough_pixels_and_say_the_full_size(kind: str, si
     assert (picture.width_px, picture.height_px) == (WIDTH, HEIGHT)
     if side == 8:
         assert picture.pixels.shape[0] < HEIGHT
+
+
+@pytest.mark.parametrize("size", [(1365, 2048), (2999, 3999), (1061, 1415), (517, 511)])
+@pytest.mark.parametrize("scale", [2, 4, 8])
+def test_odd_sides_are_reduced_by_the_decoder_too(size: tuple[int, int], scale: int) -> None:
+    """A JPEG whose sides do not divide by the scale comes from libjpeg at that scale, not larger or in full."""
+    data = saved(np.resize(scene(), (*size, 3)), "JPEG")
+    stored = jpeg.read(data, Limits(max_pixels=MOST, min_side_px=min(size) // scale))
+    assert stored.samples.shape[:2] == (-(-size[0] // scale), -(-size[1] // scale))
+    assert (stored.height, stored.width) == size
 
 
 def test_a_reduced_jpeg_is_the_mean_of_the_full_one() -> None:

@@ -120,7 +120,7 @@ def _decode(clean: bytes, factor: int) -> Array:
     with open_image(clean, "JPEG") as image:
         if factor >= 2 and image.mode in ("L", "RGB"):
             scale = 8 if factor >= 8 else 4 if factor >= 4 else 2
-            image.draft(image.mode, (-(-image.width // scale), -(-image.height // scale)))
+            image.draft(image.mode, (image.width // scale, image.height // scale))
         return np.asarray(image)
 
 
