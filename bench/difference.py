@@ -12,7 +12,7 @@ from statistics import mean, median
 import cv2
 import numpy as np
 
-from bench import place, table
+from bench import pages, place
 from watcher import depth, imagefile
 from watcher.errors import FrameError
 from watcher.frame import Float32
@@ -83,7 +83,7 @@ def report() -> str:
 def main() -> None:
     found = report()
     print(found)
-    table.put(PAGE, "difference", found)
+    pages.put(PAGE, "difference", found)
 
 
 if __name__ == "__main__":

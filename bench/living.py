@@ -133,7 +133,7 @@ def crowd(rounds: int) -> list[float]:
 
 
 @functools.cache
-def crowd_cost(others: int, _round: int = 0) -> float:
+def crowd_cost(others: int, _round: int) -> float:
     """Milliseconds of processor a frame in a stream that never ends, the looks through the inbox included."""
     picture = pictures.made(place.cache(), "384.jpg")
     assert picture is not None

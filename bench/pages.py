@@ -8,13 +8,14 @@ DOCS = Path(__file__).parents[1] / "docs"
 CORPUS = Path(__file__).parents[1] / ".." / "shared" / "corpus"
 
 
-def _marks(name: str) -> tuple[str, str]:
-    return f"<!-- {name} begin: written by `python -m bench.{name}` -->", f"<!-- {name} end -->"
+def marks(name: str, by: str = "") -> tuple[str, str]:
+    """The two marks of ``name``; ``by``: the command that writes it, by default the module of that name."""
+    return f"<!-- {name} begin: written by `{by or f'python -m bench.{name}'}` -->", f"<!-- {name} end -->"
 
 
-def put(page: Path, name: str, text: str) -> None:
+def put(page: Path, name: str, text: str, by: str = "") -> None:
     """Put ``text`` between the two marks of ``name``; everything else on the page stays."""
-    begin, end = _marks(name)
+    begin, end = marks(name, by)
     before, found, rest = page.read_text(encoding="utf-8").partition(begin)
     _, closed, tail = rest.partition(end)
     if not found or not closed:
@@ -22,9 +23,9 @@ def put(page: Path, name: str, text: str) -> None:
     page.write_text(f"{before}{begin}\n\n{text.strip()}\n\n{end}{tail}", encoding="utf-8")
 
 
-def between(page: Path, name: str) -> str:
+def between(page: Path, name: str, by: str = "") -> str:
     """What stands between the two marks of ``name``; empty where there are none."""
-    begin, end = _marks(name)
+    begin, end = marks(name, by)
     return page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0].strip()
 
 

@@ -13,7 +13,7 @@ from bench.rows import midas_sized, rate, starter, trivial
 PICTURES = place.PROJECT / "docs" / "pictures"
 _WIDTHS = (480, 960, 1920, 2880, 4000, 5656)
 _FRAMES = (10, 30, 100, 300)
-_CROWDS = (0, 10_000, 100_000)  # the ends are those of the row `crowd`
+_CROWDS = (0, 10_000, 100_000)  # the ends are those of the first round of the row `crowd`
 
 
 def draw_all(page: Path) -> None:
@@ -74,7 +74,7 @@ def by_frames() -> str:
 
 def by_folder() -> str:
     """Milliseconds of processor a frame, against the number of other files beside it."""
-    points = [(float(others), living.crowd_cost(others)) for others in _CROWDS]
+    points = [(float(others), living.crowd_cost(others, 0)) for others in _CROWDS]
     return drawing.line(
         "A frame, by the number of other files in its inbox", ("other files", "ms of processor"), points
     )

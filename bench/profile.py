@@ -69,7 +69,9 @@ def innermost(calls: list[str]) -> str:
 def named(call: str) -> str:
     """``function (/a/b/watcher/room.py)`` as ``room.function``."""
     function, _, file = call.partition(" (")
-    return f"{Path(file.rstrip(')')).stem.removeprefix('__init__')}.{function}".lstrip(".")
+    path = Path(file.rstrip(")"))
+    room = path.parent.name if path.stem == "__init__" else path.stem
+    return f"{room}.{function}".lstrip(".")
 
 
 def told(seen: Counter[tuple[str, str]], frames: int) -> list[str]:
@@ -98,7 +100,8 @@ def main() -> None:
     text = f"The published procedure (the baseline `loop`):\n\n{pages.rows(head, told(before, FRAMES))}\n\n"
     text += f"The path of a frame:\n\n{pages.rows(head, told(after, FRAMES))}\n\n"
     text += f"1080p JPEG, trivial network, {FRAMES} frames, {LOOKS_A_SECOND} looks a second by py-spy; "
-    text += "what waits for a processor counts as running."
+    text += "what waits for a processor counts as running, "
+    text += "so these are shares, not milliseconds of processor."
     print(text)
     pages.put(pages.DOCS / "performance.md", "profile", text)
 

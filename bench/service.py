@@ -18,7 +18,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import networks, pictures, place, table
+from bench import networks, pages, pictures, place, table
 
 PAGE = place.PROJECT / "docs" / "server.md"
 CLIENTS = 8
@@ -181,7 +181,7 @@ def main() -> int:
     text = rendered(found, memory(picture, asked.memory), asked)
     print(text)
     if not asked.dry:
-        table.put(PAGE, "service", text, by="python -m bench.service")
+        pages.put(PAGE, "service", text)
     return 0
 
 

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from bench import pages
 from bench.rows import Found
 
 RUNS_KEPT = 3
-BEGIN, END = "<!-- {} begin: written by `{}` -->", "<!-- {} end -->"
+BY = "make bench"
 _LIBRARIES = ("onnxruntime", "opencv-python-headless", "opencv-python", "numpy", "pillow", "isal", "watchdog")
 
 
@@ -49,22 +50,16 @@ def rendered(found: list[Found], took_min: float) -> str:
 
 def runs(page: Path, found: list[Found]) -> str:
     """The medians of the newest runs side by side, this one last; those before are taken from the page itself."""
-    before = _between(page, "runs")
+    kept = pages.between(page, "runs", BY).splitlines()
+    before = [[cell.strip() for cell in line.strip("|").split("|")] for line in kept]
     moments, medians = before[0][2:] if before else [], {cells[0]: cells[2:] for cells in before[2:]}
     moments = [*moments, f"{datetime.now(UTC):%Y-%m-%d %H:%M}"]
     lines = [["row", "goal", *moments[-RUNS_KEPT:]], ["---"] * (2 + len(moments[-RUNS_KEPT:]))]
     for one in found:
         name, median = f"`{one.row.name}`", f"{number(one.middle)} {one.row.unit}"
-        kept = medians.get(name, ["–"] * (len(moments) - 1))
-        lines.append([name, _goal(one), *[*kept, f"**{median}**" if "short" in one.mark else median][-RUNS_KEPT:]])
+        past = medians.get(name, ["–"] * (len(moments) - 1))
+        lines.append([name, _goal(one), *[*past, f"**{median}**" if "short" in one.mark else median][-RUNS_KEPT:]])
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _between(page: Path, name: str, by: str = "make bench") -> list[list[str]]:
-    """The cells of the table between the two marks of ``name``."""
-    begin, end = BEGIN.format(name, by), END.format(name)
-    text = page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
 
 
 def _goal(found: Found) -> str:
@@ -106,9 +101,6 @@ def _versions() -> list[str]:
     return found
 
 
-def put(page: Path, name: str, text: str, by: str = "make bench") -> None:
+def put(page: Path, name: str, text: str) -> None:
     """Put ``text`` between the two marks of ``name``; everything else on the page stays."""
-    begin, end = BEGIN.format(name, by), END.format(name)
-    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
-    after = rest.partition(end)[2]
-    page.write_text(f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}", encoding="utf-8")
+    pages.put(page, name, text, BY)

@@ -14,7 +14,7 @@ from watchdog.events import FileClosedEvent, FileCreatedEvent, FileOpenedEvent
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
 
-from bench import drawing, table
+from bench import drawing, pages, profile, table
 from bench.rows import ROWS, Found
 from watcher import depth, imagefile, watch
 from watcher.backlog import Handled
@@ -102,7 +102,8 @@ def test_the_table_marks_what_is_short() -> None:
 def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
     """Measuring again replaces the table and nothing else of the page."""
     page = tmp_path / "performance.md"
-    page.write_text(f"before\n{table.BEGIN.format('table', 'make bench')}\nold\n{table.END.format('table')}\nafter\n")
+    begin, end = pages.marks("table", table.BY)
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
     for _ in range(2):
         table.put(page, "table", table.rendered([Found(ROWS[0], [1.0])], 12.0))
     text = page.read_text()
@@ -115,7 +116,7 @@ def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
 def test_the_newest_runs_stand_side_by_side(tmp_path: Path) -> None:
     """A run joins the two before it on the page; the oldest goes, what is short is marked, a new row has no past."""
     page = tmp_path / "performance.md"
-    page.write_text(f"{table.BEGIN.format('runs', 'make bench')}\n{table.END.format('runs')}\n")
+    page.write_text("\n".join(pages.marks("runs", table.BY)))
     goals = {row.name: row for row in ROWS}
     for latency in (41.0, 12.0, 31.0, 14.0):
         found = [Found(goals["drop"], [latency])] + [Found(goals["peak"], [346.0])] * (latency == 14.0)
@@ -126,11 +127,26 @@ def test_the_newest_runs_stand_side_by_side(tmp_path: Path) -> None:
     assert len({line.count("|") for line in lines if line.startswith("|")}) == 1
 
 
-@pytest.mark.parametrize("name", ["table", "runs", "stages", "pixels", "frames", "folder", "difference"])
-def test_the_page_has_places_for_what_is_measured(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        *((name, table.BY) for name in ("table", "runs", "stages", "pixels", "frames", "folder")),
+        *((name, "") for name in ("difference", "threads", "profile")),
+    ],
+)
+def test_the_page_has_places_for_what_is_measured(name: str, by: str) -> None:
     """docs/performance.md holds the marks that the benchmark writes between."""
     text = (PROJECT / "docs" / "performance.md").read_text(encoding="utf-8")
-    assert text.count(table.BEGIN.format(name, "make bench")) == text.count(table.END.format(name)) == 1
+    assert [text.count(mark) for mark in pages.marks(name, by)] == [1, 1]
+
+
+def test_a_profile_names_what_our_own_code_was_doing() -> None:
+    """Each look counts for the innermost function of ours in its kind of thread; other threads are left out."""
+    text = "finisher-0;run (/p/lib/threading.py);_scale (/p/watcher/depth/__init__.py);clip (/p/numpy/core.py) 3\n"
+    text += "main;serve (/p/watcher/daemon/waking.py) 9\n"
+    seen = profile.by_function(profile.stacks(text), ("loader", "finisher"))
+    assert seen == {("finisher", "depth._scale → core.clip"): 3}
+    assert profile.told(seen, frames=10)[0] == "finisher | `depth._scale → core.clip` | 0.6"
 
 
 def test_the_charts_are_well_formed() -> None:
