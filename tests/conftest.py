@@ -26,8 +26,10 @@ PROJECT = Path(__file__).resolve().parents[1]
 CORPUS = Path(__file__).parents[1] / "../shared/corpus"
 JOIN_S = 2.0  # how long a thread that was told to end may take to do so
 
-# Whoever starts the tests with nohup has told every program below to ignore this, and the daemon would obey.
+# Whoever starts the tests with nohup, or in the background of a shell without job control, has told every program
+# below to ignore one of these, and the daemon would obey.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # --- guards ---------------------------------------------------------------------------------------------------------
 
