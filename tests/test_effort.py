@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from watcher.cli.looking import render
-from watcher.effort import Effort, Gauge, Pulse
+from watcher.effort import Effort, Gauge, Pulse, RunEffort, Span
 from watcher.status import Snapshot
 
 
@@ -11,15 +11,20 @@ def _stages() -> dict[str, Effort]:
     return {"load": Effort(2), "run": Effort(1), "finish": Effort(2)}
 
 
+def _worked(effort: Effort, number: int, from_s: float, until_s: float) -> None:
+    effort.began(number, from_s)
+    effort.ended(number, until_s)
+
+
 def test_the_busiest_stage_is_the_bottleneck() -> None:
     """A stage's share is its threads' busy time over the time that passed; the largest one is named."""
     stages = _stages()
     gauge = Gauge(stages)
     gauge.look(100.0)
-    stages["load"].note(0, 2.0)
-    stages["run"].note(0, 9.0)
-    stages["finish"].note(0, 4.0)
-    stages["finish"].note(1, 6.0)
+    _worked(stages["load"], 0, 101.0, 103.0)
+    _worked(stages["run"], 0, 100.5, 109.5)
+    _worked(stages["finish"], 0, 101.0, 105.0)
+    _worked(stages["finish"], 1, 103.0, 109.0)
     shares = gauge.look(110.0)
     assert shares.busy == {"load": 0.1, "run": 0.9, "finish": 0.5}
     assert shares.bottleneck == "run"
@@ -31,11 +36,56 @@ def test_a_second_look_that_comes_too_soon_repeats_the_first() -> None:
     stages = _stages()
     gauge = Gauge(stages, window_s=2.0)
     gauge.look(0.0)
-    stages["finish"].note(0, 1.0)
+    _worked(stages["finish"], 0, 0.5, 1.5)
     first = gauge.look(2.0)
-    stages["run"].note(0, 0.5)
+    _worked(stages["run"], 0, 2.0, 2.4)
     assert gauge.look(2.5) == first
     assert gauge.look(4.0).bottleneck == "run"
+
+
+def test_work_that_is_not_over_counts() -> None:
+    """A run of many seconds is busy at every look, and no other stage is named for it."""
+    stages = _stages()
+    gauge = Gauge(stages)
+    gauge.look(0.0)
+    stages["run"].began(0, 0.5)
+    _worked(stages["load"], 0, 0.0, 0.4)
+    for now_s in (2.5, 5.0, 7.5):
+        assert gauge.look(now_s).bottleneck == "run"
+    assert gauge.look(10.0).busy == {"load": 0.0, "run": 1.0, "finish": 0.0}
+    stages["run"].ended(0, 10.0)
+    assert gauge.look(12.5).bottleneck == ""
+    assert stages["run"].took_ms == 9500
+
+
+def test_waiting_with_a_frame_in_hand_is_no_work() -> None:
+    """A full volume does not make the finishers busy, and its minutes are not what a frame took."""
+    effort = Effort(2)
+    effort.began(1, 10.0)
+    effort.rested(1, 11.0)
+    assert effort.busy_s(500.0) == 1.0
+    effort.resumed(1, 610.0)
+    assert effort.busy_s(611.0) == 2.0
+    effort.ended(1, 612.0)
+    assert effort.busy_s(900.0) == 3.0
+    assert effort.took_ms == 3000
+
+
+def test_runs_side_by_side_are_busy_once() -> None:
+    """One run of two that may be under way keeps the network busy; two at once do not make it busier."""
+    under_way: list[Span] = [(1.0, None), (1.5, None)]
+    effort = RunEffort(lambda: under_way)
+    assert effort.threads == 1
+    assert effort.busy_s(2.0) == 1.0
+    under_way[0] = (1.0, 3.0)
+    effort.ran(1.0, 3.0)
+    assert effort.busy_s(4.0) == 3.0, "told, and still among the open ones: counted once"
+    under_way[:] = [(1.5, 5.0)]
+    assert effort.busy_s(9.0) == 4.0, "over, but not yet asked for its map"
+    effort.ran(1.5, 5.0)
+    under_way.clear()
+    assert effort.busy_s(9.0) == 4.0
+    assert effort.took_ms == 3500
 
 
 def test_nothing_sets_the_pace_of_nothing() -> None:

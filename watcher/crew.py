@@ -68,6 +68,23 @@ class Crew(ABC, Generic[T]):
         finally:
             del self.in_hand[number]
 
+    @contextlib.contextmanager
+    def _working(self, number: int) -> Iterator[None]:
+        """What counts as work of thread ``number``, less what is ``_resting``."""
+        self.effort.began(number, now_s())
+        try:
+            yield
+        finally:
+            self.effort.ended(number, now_s())
+
+    @contextlib.contextmanager
+    def _resting(self, number: int) -> Iterator[None]:
+        self.effort.rested(number, now_s())
+        try:
+            yield
+        finally:
+            self.effort.resumed(number, now_s())
+
     def _run(self, number: int) -> None:
         assert self._source is not None
         item: T | None = None

@@ -17,7 +17,7 @@ import numpy as np
 
 from watcher.clock import now_s
 from watcher.depth import Plan
-from watcher.effort import Effort
+from watcher.effort import RunEffort, Span
 from watcher.errors import SessionError, Unavailable, WatcherError
 from watcher.frame import Float32, Frame, Raw, Ready
 from watcher.handover import Handover
@@ -60,7 +60,7 @@ class Engine:
         self.failure: WatcherError | None = None
         self.under_way: deque[UnderWay] = deque()  # oldest first
         self.report: Report | None = None
-        self.effort = Effort(1)
+        self.effort = RunEffort(self._runs)
         self._open_session = open_session
         self._plan_for = plan
         self._condemn = condemn
@@ -121,7 +121,6 @@ class Engine:
         self._session = self._open_session()
         self._session.warm_up()
         self.report = self._session.report
-        self.effort.widen(self._session.lanes)
         self.under_way.popleft()
         return self._session
 
@@ -176,6 +175,14 @@ class Engine:
         oldest = self.under_way[0]
         return self._ready.take(unless=lambda: not oldest.held)
 
+    def _runs(self) -> list[Span]:
+        """From and to when each frame under way was run; looked at by other threads."""
+        return [
+            (held.since_s, None if (run := held.run) is None else run.ended_s)
+            for held in self.under_way.copy()
+            if held.ready is not None
+        ]
+
     def _take_up(self, ready: Ready) -> None:
         """Begin the run of a frame that is still wanted and needs one."""
         if self.stopping.is_set():
@@ -194,8 +201,8 @@ class Engine:
         depth = self._map_of(oldest)
         assert oldest.ready is not None
         assert oldest.run is not None
+        self.effort.ran(oldest.since_s, oldest.run.ended_s or now_s())
         self.under_way.popleft()
-        self.effort.note(0, oldest.run.took_s)
         log.debug("%s: run in %.1f ms", oldest.frame, self.effort.took_ms)
         self._give(oldest.ready, depth)
 

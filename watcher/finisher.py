@@ -54,7 +54,7 @@ class Finisher(Crew[Raw]):
         return item.frame
 
     def _do(self, journal: Journal, number: int, item: Raw) -> None:
-        with used(self._scratch[number]):
+        with used(self._scratch[number]), self._working(number):
             if item.frame.call is not None:
                 self._finish_call(number, item, item.frame.call)
             else:
@@ -67,13 +67,11 @@ class Finisher(Crew[Raw]):
 
     def _finish_call(self, number: int, raw: Raw, call: Call) -> None:
         """The map of a picture that was sent goes back to whoever sent it; no file is written."""
-        began_s = now_s()
         try:
             with self._timed(number, raw.frame):
                 made = render(raw, OutputSettings(**call.wishes, preview="none", sidecar=True), self._about())
             call.answer(Reply(made[0].data, json.loads(made[-1].data)))
             self.pulse.note(now_s())
-            self.effort.note(number, now_s() - began_s)
         except Exception as error:
             if blame_of(error) is not Blame.FRAME:
                 raise
@@ -81,10 +79,9 @@ class Finisher(Crew[Raw]):
 
     def _finish(self, journal: Journal, number: int, raw: Raw) -> None:
         folder, frame = self._course.folder_of(raw.frame), raw.frame
-        span = self._span(journal, folder, raw)
+        span = self._span(number, journal, folder, raw)
         if span is None:
             return
-        began_s = now_s()
         try:
             with self._timed(number, frame):
                 outputs = render(raw, folder.settings.output, self._about(), span)
@@ -94,7 +91,7 @@ class Finisher(Crew[Raw]):
             folder.fail(journal, frame, error)
             self._course.ended(frame, Outcome.FAILED)
             return
-        paths = self._publish(journal, folder, raw, outputs)
+        paths = self._publish(number, journal, folder, raw, outputs)
         if paths is None:
             self._give_back(journal, frame)
             return
@@ -103,11 +100,10 @@ class Finisher(Crew[Raw]):
         self.done_at_s.append(now_s())
         self.pulse.note(now_s())
         self._dispose(folder, frame)
-        self.effort.note(number, now_s() - began_s)
         log.info("%s: done: %s", frame, paths[0])
         self._course.ended(frame, Outcome.DONE)
 
-    def _span(self, journal: Journal, folder: Folder, raw: Raw) -> Span | None:
+    def _span(self, number: int, journal: Journal, folder: Folder, raw: Raw) -> Span | None:
         """The frame's range; ``None`` where the frame was held or given back.
 
         Held until its shot has settled; given back where a stop came before its turn, or only its shot is in trouble.
@@ -115,10 +111,12 @@ class Finisher(Crew[Raw]):
         frame, mode = raw.frame, folder.settings.output.range
         if self._course.shots is None or mode not in ("shot", "shot-live"):
             return span_of(raw, folder.settings.output)
-        if not self._course.turns.finishing.wait(frame):
+        with self._resting(number):
+            its_turn = self._course.turns.finishing.wait(frame)
+        if not its_turn:
             self._give_back(journal, frame)
             return None
-        made = self._decide(self._course.shots, folder, raw, mode)
+        made = self._decide(number, self._course.shots, folder, raw, mode)
         if made is None:
             self._give_back(journal, frame)
             return None
@@ -129,7 +127,7 @@ class Finisher(Crew[Raw]):
         self._course.ended(frame, Outcome.HELD)
         return None
 
-    def _decide(self, shots: Shots, folder: Folder, raw: Raw, mode: str) -> Decision | None:
+    def _decide(self, number: int, shots: Shots, folder: Folder, raw: Raw, mode: str) -> Decision | None:
         """As soon as the disks let us; ``None``: a stop came first, or only this shot's file in the outbox is wrong."""
         pause_s, place = _RETRY_FIRST_S, folder.outbox.folder
         while True:
@@ -147,7 +145,7 @@ class Finisher(Crew[Raw]):
             else:
                 self._course.troubles.tell(_SHOTS_PLACE, None)
                 return made
-            if self.stopping.wait(pause_s):
+            if self._stopped(number, pause_s):
                 self._course.turns.finishing.stay(raw.frame)
                 return None
             pause_s = min(pause_s * 2, _RETRY_MOST_S)
@@ -165,7 +163,7 @@ class Finisher(Crew[Raw]):
         self._course.ended(frame, Outcome.GIVEN_BACK)
 
     def _publish(
-        self, journal: Journal, folder: Folder, raw: Raw, outputs: tuple[Output, ...]
+        self, number: int, journal: Journal, folder: Folder, raw: Raw, outputs: tuple[Output, ...]
     ) -> tuple[Path, ...] | None:
         """Publish, as soon as the volume lets us; ``None``: a stop came first, or only this map's place is wrong.
 
@@ -190,9 +188,14 @@ class Finisher(Crew[Raw]):
                 if not any(other == place for other, _ in tuple(self._held_up)):
                     self._course.troubles.tell(place, None)
                 return paths
-            if self.stopping.wait(pause_s):
+            if self._stopped(number, pause_s):
                 return None
             pause_s = min(pause_s * 2, _RETRY_MOST_S)
+
+    def _stopped(self, number: int, pause_s: float) -> bool:
+        """Whether a stop came while the volume was left alone for that long."""
+        with self._resting(number):
+            return self.stopping.wait(pause_s)
 
     def _dispose(self, folder: Folder, frame: Frame) -> None:
         if not put_away(folder, frame.source, self._course.troubles):

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from watcher import depth, imagefile, rendering
-from watcher.clock import now_s
 from watcher.config import Limits, Output
 from watcher.course import Course
 from watcher.crew import Crew
@@ -81,9 +80,8 @@ class Loader(Crew[Frame]):
             self._course.turns.loading.stay(item)
             self._give_back(journal, item)
             return
-        began_s = now_s()
-        ready = self._load(journal, number, item, plan)
-        self.effort.note(number, now_s() - began_s)
+        with self._working(number):
+            ready = self._load(journal, number, item, plan)
         if ready is not None:
             if not self._course.turns.loading.wait(item):
                 self._give_back(journal, item)

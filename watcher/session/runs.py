@@ -34,7 +34,6 @@ class Run:
         self._ended = threading.Event()
         self._tell = ended
         self._make: Callable[[], Float32] | None = None
-        self._began_s = now_s()
         self._ended_s = 0.0
 
     @property
@@ -47,9 +46,9 @@ class Run:
         return self.over and (self._heard is None or self._heard() is None)
 
     @property
-    def took_s(self) -> float:
-        """Seconds from the beginning to the end; 0 before that."""
-        return max(0.0, self._ended_s - self._began_s) if self.over else 0.0
+    def ended_s(self) -> float | None:
+        """When it was over, on the program's clock; ``None`` before that."""
+        return self._ended_s if self.over else None
 
     def wait(self) -> None:
         self._ended.wait()
