@@ -242,8 +242,11 @@ def finish(
     clean, nonfinite = _only_finite(raw)
     # Asked before enlarging: interpolating a flat map leaves rounding noise, which min-max would blow up to a pattern.
     constant = not float(clean.max()) - float(clean.min()) > _CONSTANT
-    depth, overshot = (_flat(clean, size), 0) if constant else _enlarge(clean, size, kind)
+    depth, overshot = _flat(clean, size) if constant else _enlarge(clean, size, kind), 0
     raw_min, raw_max = float(depth.min()), float(depth.max())
+    if not np.isfinite(raw_max - raw_min):  # interpolating near the end of float32 may overflow; that is counted too
+        depth, overshot = _only_finite(depth)
+        raw_min, raw_max = float(depth.min()), float(depth.max())
     low, high = fixed_range if fixed_range is not None else (raw_min, raw_max)
     if kind == "float32":
         values: NDArray[Any] = np.subtract(low + high, depth, dtype=np.float32) if near == "black" else depth
@@ -274,13 +277,12 @@ def _flat(clean: Float32, size: tuple[int, int] | None) -> Float32:
     return np.full(size or clean.shape, clean.flat[0], np.float32)
 
 
-def _enlarge(clean: Float32, size: tuple[int, int] | None, kind: Kind) -> tuple[Float32, int]:
-    """Another (H, W) float32 array. Interpolating near the end of float32 may overflow; that is counted too."""
+def _enlarge(clean: Float32, size: tuple[int, int] | None, kind: Kind) -> Float32:
+    """Another (H, W) float32 array."""
     if size is None or size == clean.shape:
-        return clean.astype(np.float32, copy=True), 0
+        return clean.astype(np.float32, copy=True)
     into = scratch.empty("map float32" if kind == "float32" else "enlarged", size, np.float32)
-    depth = np.asarray(cv2.resize(clean, (size[1], size[0]), dst=into, interpolation=cv2.INTER_CUBIC), np.float32)
-    return (depth, 0) if np.isfinite((depth.min(), depth.max())).all() else _only_finite(depth)
+    return np.asarray(cv2.resize(clean, (size[1], size[0]), dst=into, interpolation=cv2.INTER_CUBIC), np.float32)
 
 
 def _scale(depth: Float32, low: float, high: float, kind: Kind) -> NDArray[Any]:
@@ -290,8 +292,7 @@ def _scale(depth: Float32, low: float, high: float, kind: Kind) -> NDArray[Any]:
     values = scratch.empty(f"map {kind}", depth.shape, kind)
     band = max(1, (1 << 18) // depth.shape[1])
     for top in range(0, len(depth), band):
-        part = depth[top : top + band].astype(work)
-        part -= work(low)
+        part = np.subtract(depth[top : top + band], work(low), dtype=work)
         part *= work(full / (high - low))
         np.clip(part, 0.0, full, out=part)
         part += work(0.5)
