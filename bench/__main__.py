@@ -1,12 +1,13 @@
-"""``python -m bench`` measures all and writes docs/performance.md; ``python -m bench ROW…`` measures some rows."""
+"""``python -m bench`` measures and writes all of docs/performance.md; ``python -m bench ROW…`` measures some rows."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 
-from bench import place, plots, table
+from bench import difference, place, plots, profile, table, threads
 from bench.rows import ROWS, Found, Row
 
 PAGE = place.PROJECT / "docs" / "performance.md"
@@ -23,6 +24,19 @@ def measured(row: Row, rounds: int | None) -> Found | None:
     took_s = time.perf_counter() - began
     print(f"{table.line(found)}  [{took_s:.0f} s]", flush=True)
     return found
+
+
+def beside_the_table() -> None:
+    """What the page says besides: by threads, by function, and the default against ``reference``."""
+    for part in (threads, profile, difference):
+        began = time.perf_counter()
+        try:
+            with contextlib.redirect_stdout(None):
+                part.main()
+        except (SystemExit, OSError, RuntimeError) as error:
+            print(f"{part.__name__:15} not measured: {error}", flush=True)
+        else:
+            print(f"{part.__name__:15} written  [{time.perf_counter() - began:.0f} s]", flush=True)
 
 
 def main() -> int:
@@ -45,6 +59,7 @@ def main() -> int:
     found = [one for one in (measured(row, asked.rounds) for row in wanted) if one is not None]
     if not asked.rows:
         plots.draw_all(PAGE)
+        beside_the_table()
         took_min = (time.perf_counter() - began) / 60
         table.put(PAGE, "table", table.rendered(found, took_min))
         table.put(PAGE, "runs", table.runs(PAGE, found))

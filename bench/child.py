@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench import stages, threads
+
+if TYPE_CHECKING:
+    from watcher.frame import Frame, Outcome
 
 MIB = 1 << 20
 
@@ -21,28 +27,63 @@ def path_of_frames(task: dict[str, Any]) -> dict[str, Any]:
     """
     from bench.accelerator import SimulatedNetwork
     from watcher import config, daemon
-    from watcher.frame import Frame, Outcome
 
-    moments: list[float] = []
-    cpu_s: list[float] = []  # of all threads together, at the same moments
-    looks, threads_s = frozenset(task.get("looks", ())), list[dict[str, float]]()
-
-    def heard(_frame: Frame, outcome: Outcome) -> None:
-        if outcome is Outcome.DONE:
-            moments.append(time.perf_counter())
-            cpu_s.append(time.process_time())
-            if len(moments) in looks:
-                threads_s.append(threads.by_thread())
-
+    seen = _Seen(frozenset(task.get("looks", ())))
     settings = config.load(Path(task["config"]))
-    life = daemon.Daemon(settings, once=True, heard=heard)
+    life = daemon.Daemon(settings, once=True, heard=seen.heard)
     if task.get("run_ms"):
         SimulatedNetwork.run_ms = float(task["run_ms"])
         life.network = SimulatedNetwork(settings)
-    code = life.run()
-    if code or not moments:
-        raise RuntimeError(f"the daemon ended with {code} after {len(moments)} maps")
-    return {"moments": moments, "cpu_at_s": cpu_s, "threads_s": threads_s}
+    return seen.after(life.run())
+
+
+def watching(task: dict[str, Any]) -> dict[str, Any]:
+    """A daemon that watches; once it runs, ``count`` copies of ``picture`` are written into its inbox."""
+    from watcher import config, daemon
+    from watcher.status import Snapshot
+
+    settings = config.load(Path(task["config"]))
+    inbox, picture, count = settings.folders[0].inbox, Path(task["picture"]), int(task["count"])
+    seen = _Seen(ends_after=count)
+
+    def write() -> None:
+        data = picture.read_bytes()
+        for number in range(count):
+            (inbox / f"shot-{number:05}{picture.suffix}").write_bytes(data)
+
+    writer = threading.Thread(target=write)
+
+    def told(snapshot: Snapshot) -> None:
+        if snapshot.state == "running" and writer.ident is None:
+            writer.start()
+
+    code = daemon.Daemon(settings, tell=told, heard=seen.heard).run()
+    writer.join()
+    return seen.after(code)
+
+
+class _Seen:
+    """When each map was there, and how long the threads had run by then."""
+
+    def __init__(self, looks: frozenset[int] = frozenset(), ends_after: int = 0) -> None:
+        self._looks, self._ends_after = looks, ends_after
+        self._moments: list[float] = []
+        self._cpu_s: list[float] = []  # of all threads together, at the same moments
+        self._threads_s: list[dict[str, float]] = []
+
+    def heard(self, _frame: Frame, outcome: Outcome) -> None:
+        if outcome.value == "done":
+            self._moments.append(time.perf_counter())
+            self._cpu_s.append(time.process_time())
+            if len(self._moments) in self._looks:
+                self._threads_s.append(threads.by_thread())
+            if len(self._moments) == self._ends_after:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    def after(self, code: int) -> dict[str, Any]:
+        if code or not self._moments:
+            raise RuntimeError(f"the daemon ended with {code} after {len(self._moments)} maps")
+        return {"moments": self._moments, "cpu_at_s": self._cpu_s, "threads_s": self._threads_s}
 
 
 def loop(task: dict[str, Any]) -> dict[str, Any]:
@@ -68,12 +109,7 @@ def callback_watch(task: dict[str, Any]) -> dict[str, Any]:
 def bare(task: dict[str, Any]) -> dict[str, Any]:
     from bench import baselines
 
-    cpu_s: list[float] = []
-    threads = int(task.get("threads", 0))
-    moments = baselines.bare(
-        Path(task["model"]), int(task["frames"]), lambda: cpu_s.append(time.process_time()), threads
-    )
-    return {"moments": moments, "cpu_at_s": cpu_s}
+    return {"moments": baselines.bare(Path(task["model"]), int(task["frames"]), int(task["lanes"]))}
 
 
 def staged(task: dict[str, Any]) -> dict[str, Any]:
@@ -82,6 +118,7 @@ def staged(task: dict[str, Any]) -> dict[str, Any]:
 
 _MODES = {
     "path": path_of_frames,
+    "watching": watching,
     "loop": loop,
     "seed": seed,
     "callback": callback_watch,

@@ -9,26 +9,25 @@ import subprocess
 import time
 from pathlib import Path
 
-from bench import pictures, place
+from bench import pictures, place, streams
 
-IDLE_S = 45.0
+IDLE_S = 30.0
+IDLE_AFTER = 10  # pictures of 12 megapixels
 CROWD = 100_000
 CROWD_AHEAD = 20  # pictures that wait at any time
 CROWD_WINDOW_S = 36.0  # long enough for one look through the whole inbox
 
 
-def _starter() -> Path:
-    return place.PROJECT / "models" / "starter.onnx"
-
-
 @functools.cache
 def after_drop(times: int, *, whole_copy: bool) -> tuple[list[float], list[float]]:
-    """(each latency above the work alone, in ms; the 99th percentile of each half) of an idle daemon, 1080p JPEG."""
-    picture = pictures.made(place.cache(), "1080p.jpg")
-    assert picture is not None
+    """(each latency above the work alone, in ms; the 99th percentile of each half) of an idle daemon, 1080p JPEG.
+
+    The clock begins when the file has its name (drop) or when the copy has been closed.
+    """
+    picture = streams.picture("1080p.jpg")
     with place.place() as where:
         before = _alone_ms(where, picture)
-        where.lay_out(_starter())
+        where.lay_out(streams.starter())
         took = []
         with place.daemon(where):
             for number in range(times + 3):
@@ -42,34 +41,34 @@ def after_drop(times: int, *, whole_copy: bool) -> tuple[list[float], list[float
 
 def _alone_ms(where: place.Place, picture: Path) -> float:
     """Decode, run and encode of the same picture, measured alone."""
-    config = where.lay_out(_starter())
+    config = where.lay_out(streams.starter())
     stages = place.child(where, "stages", config=config, picture=picture, times=20)["stages"]
     shutil.rmtree(where.outbox)
-    return float(sum(stages[name] for name in ("decode", "prepare", "run", "finish", "encode")))
+    return float(sum(stages[name] for name in ("decode", "run", "encode")))
 
 
 def _one_drop(where: place.Place, picture: Path, number: int, *, whole_copy: bool) -> float:
     target = where.inbox / f"drop-{number:04}.jpg"
     made = where.outbox / f"drop-{number:04}_depth.png"
     if whole_copy:
-        subprocess.run(["cp", str(picture), str(target)], check=True)
+        shutil.copyfile(picture, target)
+        began = time.perf_counter()
     else:
         beside = where.root / "beside.jpg"
-        shutil.copy(picture, beside)
+        shutil.copyfile(picture, beside)
+        began = time.perf_counter()
         os.rename(beside, target)
-    began = time.perf_counter()
     place.until(made.exists, 20, f"no map of {target.name}", 0.0005)
     return (time.perf_counter() - began) * 1000
 
 
 def first_map(times: int) -> list[float]:
     """Seconds from the start of the process to the first map, of a picture that waits in the inbox."""
-    picture = pictures.made(place.cache(), "1080p.jpg")
-    assert picture is not None
+    picture = streams.picture("1080p.jpg")
     took = []
     for _ in range(times + 1):  # the first warms the disk's cache
         with place.place() as where:
-            where.lay_out(_starter())
+            where.lay_out(streams.starter())
             pictures.fill(where.inbox, picture, 1)
             began = time.perf_counter()
             process = subprocess.Popen(
@@ -86,7 +85,7 @@ def first_map(times: int) -> list[float]:
 def answer(arguments: list[str], times: int) -> list[float]:
     """Seconds that a verb takes which only looks."""
     with place.place() as where:
-        config = [] if arguments == ["--help"] else ["--config", str(where.lay_out(_starter()))]
+        config = [] if arguments == ["--help"] else ["--config", str(where.lay_out(streams.starter()))]
         took = []
         for _ in range(times + 1):
             began = time.perf_counter()
@@ -96,20 +95,25 @@ def answer(arguments: list[str], times: int) -> list[float]:
 
 
 @functools.cache
-def idle() -> tuple[list[float], list[float], list[float]]:
-    """(percent of a core, resident MiB, wake-ups a second) of a daemon that has made a map and has nothing to do."""
-    picture = pictures.made(place.cache(), "1080p.jpg")
-    assert picture is not None
+def idle(rounds: int) -> tuple[list[float], list[float], list[float]]:
+    """(percent of a core, resident MiB, wake-ups a second), each round of a daemon that has worked and now rests."""
+    found = [_idle() for _ in range(rounds)]
+    return [cpu for cpu, _, _ in found], [mib for _, mib, _ in found], [wakes for _, _, wakes in found]
+
+
+def _idle() -> tuple[float, float, float]:
+    picture = streams.picture("12mp.jpg")
     with place.place() as where:
-        where.lay_out(_starter())
+        where.lay_out(streams.starter())
         with place.daemon(where) as process:
-            _one_drop(where, picture, 0, whole_copy=False)
+            for number in range(IDLE_AFTER):
+                _one_drop(where, picture, number, whole_copy=False)
             time.sleep(2.0)
             before, began = _used(process.pid), time.perf_counter()
             time.sleep(IDLE_S)
             after, passed_s = _used(process.pid), time.perf_counter() - began
     cpu_s, wakes = after["cpu_s"] - before["cpu_s"], after["wakes"] - before["wakes"]
-    return [100 * cpu_s / passed_s], [after["mib"]], [wakes / passed_s]
+    return 100 * cpu_s / passed_s, after["mib"], wakes / passed_s
 
 
 def _used(pid: int) -> dict[str, float]:
@@ -135,10 +139,9 @@ def crowd(rounds: int) -> list[float]:
 @functools.cache
 def crowd_cost(others: int, _round: int) -> float:
     """Milliseconds of processor a frame in a stream that never ends, the looks through the inbox included."""
-    picture = pictures.made(place.cache(), "384.jpg")
-    assert picture is not None
+    picture = streams.picture("384.jpg")
     with place.place() as where:
-        where.lay_out(_starter())
+        where.lay_out(streams.starter())
         for number in range(others):
             (where.inbox / f"note-{number:06}.txt").touch()
         with place.daemon(where) as process:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 SIZES = {"384": (384, 384), "1080p": (1920, 1080), "12mp": (4000, 3000), "48mp": (8000, 6000)}
-KINDS = ("384.jpg", "1080p.jpg", "12mp.jpg", "12mp.png", "48mp.heic")
+DRAWN = ("384.jpg", "1080p.jpg", "12mp.jpg", "12mp.png", "48mp.heic")
+KINDS = (*DRAWN, "1080p-progressive.jpg")
 
 
 def pixels(width: int, height: int, seed: int = 7) -> NDArray[np.uint8]:
@@ -26,7 +27,8 @@ def pixels(width: int, height: int, seed: int = 7) -> NDArray[np.uint8]:
 
 def write(path: Path, kind: str) -> bool:
     """Write one picture of a kind of ``KINDS``; False where this installation cannot make it."""
-    size, _, ending = kind.partition(".")
+    name, _, ending = kind.partition(".")
+    size, _, coding = name.partition("-")
     rgb = pixels(*SIZES[size])
     if ending == "heic":
         import pillow_heif
@@ -37,8 +39,10 @@ def write(path: Path, kind: str) -> bool:
             print(f"48-megapixel HEIC is left out: {error}")
             return False
         return True
-    quality = [cv2.IMWRITE_JPEG_QUALITY, 92] if ending == "jpg" else [cv2.IMWRITE_PNG_COMPRESSION, 1]
-    return cv2.imwrite(str(path), cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR), quality)
+    settings = [cv2.IMWRITE_PNG_COMPRESSION, 1]
+    if ending == "jpg":
+        settings = [cv2.IMWRITE_JPEG_QUALITY, 92, cv2.IMWRITE_JPEG_PROGRESSIVE, int(coding == "progressive")]
+    return cv2.imwrite(str(path), cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR), settings)
 
 
 def made(cache: Path, kind: str) -> Path | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import cv2
 
-from bench import drawing, living, pictures, place, stages, table
-from bench.rows import midas_sized, rate, starter, trivial
+from bench import drawing, living, pictures, place, stages, streams, table
+from bench.streams import midas_sized, rate, starter, trivial
 
 PICTURES = place.PROJECT / "docs" / "pictures"
 _WIDTHS = (480, 960, 1920, 2880, 4000, 5656)
@@ -29,7 +29,7 @@ def draw_all(page: Path) -> None:
 def by_stage() -> str:
     """One bar for each kind of file, with the MiDaS-small-sized network."""
     bars = []
-    for kind in pictures.KINDS:
+    for kind in pictures.DRAWN:
         picture = pictures.made(place.cache(), kind)
         if picture is not None:
             with place.place() as where:
@@ -49,16 +49,15 @@ def by_pixels() -> str:
             cv2.imwrite(str(picture), pictures.pixels(width, height))
         with place.place() as where:
             config = where.lay_out(starter())
-            pictures.fill(where.inbox, picture, 14)
+            pictures.fill(where.inbox, picture, 28)
             moments = place.child(where, "path", config=config)["moments"]
-        points.append((width * height / 1e6, 1000 / rate(moments)))
+        points.append((width * height / 1e6, 1000 / rate(streams.flowing(moments))))
     return drawing.line("A frame in a stream, by its size (starter)", ("megapixels", "ms"), points)
 
 
 def by_frames() -> str:
     """Seconds for the whole, against the number of pictures; start and end of the process left out."""
-    picture = pictures.made(place.cache(), "384.jpg")
-    assert picture is not None
+    picture = streams.picture("384.jpg")
     points = []
     for count in _FRAMES:
         with place.place() as where:

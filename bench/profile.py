@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from bench import pages, pictures, place, rows
+from bench import pages, pictures, place, streams
 
 FRAMES, LOOKS_A_SECOND = 200, 500
 SHOWN_FROM_MS = 0.2  # what costs less of a frame is added up
@@ -87,13 +87,13 @@ def told(seen: Counter[tuple[str, str]], frames: int) -> list[str]:
 
 
 def main() -> None:
-    picture = rows.picture("1080p.jpg")
+    picture = streams.picture("1080p.jpg")
     with place.place() as where:
         pictures.fill(where.inbox, picture, FRAMES)
-        seen = profiled("loop", where, inbox=where.inbox, outbox=where.outbox, model=rows.trivial())
+        seen = profiled("loop", where, inbox=where.inbox, outbox=where.outbox, model=streams.trivial())
         before = by_function(seen, (_LOOP,))
     with place.place() as where:
-        config = where.lay_out(rows.trivial())
+        config = where.lay_out(streams.trivial())
         pictures.fill(where.inbox, picture, FRAMES)
         after = by_function(profiled("path", where, config=config), _OURS)
     head = "thread | function, and what it calls | ms a frame"
