@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-_KEPT_MOST_BYTES = 32 << 20  # a block; larger pictures are rare, and must not hold their memory for the others
+_KEPT_MOST_BYTES = 64 << 20  # a block; larger pictures are rare, and must not hold their memory for the others
 
 
 class Scratch:
