@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import subprocess
 from collections.abc import Iterator
@@ -96,6 +97,18 @@ def test_the_guard_is_patient() -> None:
 def test_what_the_system_says() -> None:
     """This process is in memory, and the machine has more than that."""
     assert 10_000_000 < memory.resident_bytes() < memory.physical_bytes()
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another allocator than glibc's")
+def test_what_was_freed_goes_back_to_the_system() -> None:
+    """Memory between pieces that are still in use is kept by the allocator until it is told to give it back."""
+    pieces = [bytes([number % 256]) * 100_000 for number in range(1000)]
+    kept = pieces[::50]
+    del pieces
+    before = memory.resident_bytes()
+    memory.give_back()
+    assert before - memory.resident_bytes() > 50_000_000
+    assert [piece[0] for piece in kept] == [number % 256 for number in range(0, 1000, 50)]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from watcher.course import Course, Troubles
 from watcher.daemon import Daemon
 from watcher.errors import ExitCode
 from watcher.folder import Folder
-from watcher.frame import Source
+from watcher.frame import Outcome, Source
 from watcher.inbox import Inbox, Taken
 from watcher.intake import Intake, Pace
 from watcher.intake.finding import Finder
@@ -116,6 +116,25 @@ def test_once_waits_for_a_model_that_loads(tmp_path: Path, monkeypatch: pytest.M
     made._troubles.tell("elsewhere", "cannot be read")
     assert made.run() == ExitCode.TRY_LATER  # for the trouble; the picture itself is done
     assert files(tmp_path / "out") == ["a_depth.png"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_daemon_that_rests_gives_memory_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When nothing is left to do, what the frames were made in goes back to the system."""
+    ended, given_back = list[Outcome](), list[int]()
+    make_picture(tmp_path / "in" / "a.png")
+    made = Daemon(settings(tmp_path), once=False, heard=lambda _, outcome: ended.append(outcome))
+    until_s = now_s() + 30
+
+    def look() -> None:
+        if (ended and given_back) or now_s() > until_s:
+            made._lost = "the test is over"
+
+    monkeypatch.setattr("watcher.memory.give_back", lambda: given_back.append(len(ended)) if ended else None)
+    monkeypatch.setattr(made, "_check_journal", look)
+    assert made.run() == ExitCode.TRY_LATER
+    assert ended == [Outcome.DONE]
+    assert given_back
 
 
 @pytest.mark.usefixtures("quick")

@@ -197,6 +197,7 @@ class Daemon:
                 self._teller.say(self._condition())
             if idle := self._rooms.intake.idle.is_set():
                 self._rooms.finisher.rest()
+                memory.give_back()
             herald_s = self._herald.look(now_s(), idle=idle)
             pause_s = min(self._teller.show(self._condition()), self._check_limits(), herald_s)
             if self._bell.wait(pause_s):
